@@ -1,0 +1,1 @@
+"""session-query: search, trace and read what earlier agent sessions did."""

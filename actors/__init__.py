@@ -1,0 +1,1 @@
+"""What acts: service, storage, search, pool, connection, and the hosts; see README.md."""

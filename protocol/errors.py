@@ -65,3 +65,11 @@ class CorruptLog(Exception):
 
 class UnsupportedFormat(Exception):
     """The log is intact but written in a form this version does not know (SPEC 1.5.3)."""
+
+
+class Busy(Exception):
+    """A bounded queue is full. Nothing was started; ask again after ``retry_after_ms``."""
+
+    def __init__(self, retry_after_ms: int) -> None:
+        super().__init__("busy")
+        self.retry_after_ms = retry_after_ms

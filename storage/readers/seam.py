@@ -81,6 +81,7 @@ class Checkpoint:
 class SessionDelta:
     """News of one session: events ``first_seq`` and on, the header and title as known by now.
 
+    A delta replaces: what was known of the session from ``first_seq`` on gives way to ``events``.
     ``inherited`` is the number of leading events that are copies of the parent's log (a fork).
     ``title`` is a title that the source reports beside the log (SPEC 16.6.7), not a title event.
     ``native_writer_holds`` is True while a live writer seems to hold the log (SPEC 16.6.6).
@@ -112,6 +113,9 @@ class ReadBatch:
     checkpoint: Checkpoint | None = None
     bytes_read: int = 0
     refusal: Refusal | None = None
+    provisional: bool = False
+    """True for a last line without a line feed: it lies behind the checkpoint and comes again, so its
+    counts and losses are not to be added up over reads."""
 
 
 class Reader(Protocol):

@@ -1,0 +1,31 @@
+"""Does a log still begin with what was read of it? A digest over its head and the bytes before an offset.
+
+Not over the whole prefix: logs reach gigabytes and grow by lines. A rewrite that keeps length, head
+and the last bytes before the offset is not seen here; it moves the stamp of the file (size, mtime)
+only by chance. Writers that rewrite in place change the end, which is what is looked at.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Final
+
+SPAN_BYTES: Final = 4096
+
+
+def prefix_digest(path: Path, offset: int) -> bytes:
+    """Digest of the first and the last 4 KiB before ``offset``, and of ``offset`` itself. Raises: OSError."""
+    digest = hashlib.blake2b(offset.to_bytes(8, "big"), digest_size=16)
+    with path.open("rb", buffering=0) as file:
+        digest.update(file.read(min(offset, SPAN_BYTES)))
+        if offset > SPAN_BYTES:
+            start = max(SPAN_BYTES, offset - SPAN_BYTES)
+            file.seek(start)
+            digest.update(file.read(offset - start))
+    return digest.digest()
+
+
+def prefix_verifies(path: Path, offset: int, expected: bytes) -> bool:
+    """True if ``path`` still holds ``offset`` bytes whose digest is ``expected``. Raises: OSError."""
+    return path.stat().st_size >= offset and prefix_digest(path, offset) == expected

@@ -1,0 +1,1 @@
+"""Client libraries for the wire protocol: Trio and asyncio, over one core."""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final, TypeAlias, TypeGuard
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeGuard
 
-JSON: TypeAlias = "bool | int | float | str | list[JSON] | dict[str, JSON] | None"
+if TYPE_CHECKING:
+    JSON: TypeAlias = bool | int | float | str | list["JSON"] | dict[str, "JSON"] | None
+else:
+    JSON = Any  # msgspec reads field types at run time and knows no recursive alias
 
 SAFE_INTEGER_MAX: Final = 2**53 - 1
 

@@ -1,0 +1,1 @@
+"""The five model tools over one query service (SPEC 10, 11)."""

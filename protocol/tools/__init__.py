@@ -1,0 +1,1 @@
+"""What the five model tools take and say: pure, no I/O (SPEC 10)."""

@@ -147,7 +147,7 @@ def connect_writer(
         with zeros in the same transaction (SPEC 16.10).
     Raises: OperationalError if the file is missing or cannot be opened.
     """
-    connection = _open(path, "rw")
+    connection = open_uri(uri(path, "rw"))
     try:
         prepare_connection(connection, cache_kib=cache_kib)
         connection.execute(f"PRAGMA secure_delete={'ON' if secure_delete else 'OFF'}").fetchall()
@@ -166,7 +166,7 @@ def connect_reader(path: str | Path, *, cache_kib: int = READER_CACHE_KIB, mmap_
 
     Raises: OperationalError if the file is missing or cannot be opened.
     """
-    connection = _open(path, "ro")
+    connection = open_uri(uri(path, "ro"))
     try:
         prepare_connection(connection, cache_kib=cache_kib, mmap_bytes=mmap_bytes)
         connection.execute("PRAGMA query_only=ON")
@@ -225,8 +225,7 @@ def uri(path: str | Path, mode: str) -> str:
     return f"file:{quote(absolute, safe='/:')}?mode={mode}"
 
 
-def _open(path: str | Path, mode: str) -> Connection:
-    connection: Connection = _sqlite.connect(
-        uri(path, mode), uri=True, isolation_level=None, check_same_thread=False
-    )
+def open_uri(address: str) -> Connection:
+    """A bare connection, as ``uri`` spells it and without any pragma; for looks that leave no trace."""
+    connection: Connection = _sqlite.connect(address, uri=True, isolation_level=None, check_same_thread=False)
     return connection

@@ -5,8 +5,11 @@ Nothing here recurses on the depth of a value: 100,000 nested arrays are as welc
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import TypeVar, cast
+
+import msgspec
 
 from .json_decode import JsonError, decode_json
 from .json_encode import encode_json, indent_chars, pretty_json, to_utf8, to_utf8_text
@@ -75,8 +78,20 @@ def deep_copy(value: _V) -> _V:
     return root[0]  # type: ignore[return-value]  # a copy has its original's type
 
 
+_encode_sorted = msgspec.json.Encoder(order="sorted").encode
+_MAYBE_WHOLE_FLOAT = re.compile(rb"[0-9](?:\.0(?![0-9])|[eE])")
+
+
 def canonical_json(value: JSON) -> bytes:
     """One byte string for each class of equal values: sorted keys, whole floats as integers."""
+    try:
+        data = _encode_sorted(value)
+    except (RecursionError, UnicodeEncodeError):
+        return _canonical_slowly(value)
+    return _canonical_slowly(value) if _MAYBE_WHOLE_FLOAT.search(data) else data
+
+
+def _canonical_slowly(value: JSON) -> bytes:
     root: list[JSON] = [deep_copy(value)]
     stack: list[JSON] = [root]
     while stack:

@@ -28,11 +28,50 @@ from support.json_values import json_values, nested_dict, nested_list
 DEEP = 100_000
 
 MALFORMED = [
-    b"", b" ", b"{", b"[", b"[1,]", b"[1 2]", b'{"a":1,}', b'{"a"}', b'{"a" 1}', b"{1:2}", b"{,}", b"[,]",
-    b"]", b"}", b"[1}", b'{"a":1]', b"01", b"-", b"1.", b".5", b"1e", b"+1", b"NaN", b"Infinity",
-    b"-Infinity", b"nul", b"True", b"'a'", b'"', b'"a', b'"\\x"', b'"\\u12"', b'"\t"', b'"\x00"', b"1 2", b"[1] x",
-    b"null,", b"\xef\xbb\xbf{}", b'"\xff"', b'"\xc3"', b"1e999", b"-1e999", b"1" * 5000,
-]  # fmt: skip
+    b"",
+    b" ",
+    b"{",
+    b"[",
+    b"[1,]",
+    b"[1 2]",
+    b'{"a":1,}',
+    b'{"a"}',
+    b'{"a" 1}',
+    b"{1:2}",
+    b"{,}",
+    b"[,]",
+    b"]",
+    b"}",
+    b"[1}",
+    b'{"a":1]',
+    b"01",
+    b"-",
+    b"1.",
+    b".5",
+    b"1e",
+    b"+1",
+    b"NaN",
+    b"Infinity",
+    b"-Infinity",
+    b"nul",
+    b"True",
+    b"'a'",
+    b'"',
+    b'"a',
+    b'"\\x"',
+    b'"\\u12"',
+    b'"\t"',
+    b'"\x00"',
+    b"1 2",
+    b"[1] x",
+    b"null,",
+    b"\xef\xbb\xbf{}",
+    b'"\xff"',
+    b'"\xc3"',
+    b"1e999",
+    b"-1e999",
+    b"1" * 5000,
+]
 
 
 @pytest.mark.parametrize("data", MALFORMED, ids=lambda d: repr(d[:12]))
@@ -78,8 +117,10 @@ def test_of_duplicate_keys_the_last_wins(parse: object) -> None:
     assert list(value.items()) == [("a", 3), ("b", 2)]
 
 
-@pytest.mark.parametrize("data", [b"-0", b"[-0]", b'{"a":-0.0}', b"-0e5", b"[1,-0.000e-3 ]", b"-1e-400",
-                                  b"-0." + b"0" * 400 + b"1"])  # fmt: skip
+@pytest.mark.parametrize(
+    "data",
+    [b"-0", b"[-0]", b'{"a":-0.0}', b"-0e5", b"[1,-0.000e-3 ]", b"-1e-400", b"-0." + b"0" * 400 + b"1"],
+)
 def test_negative_zero_is_refused_where_losslessness_counts(data: bytes) -> None:
     assert deep_equal(decode_json(data), decode_json(data))
     with pytest.raises(JsonError, match="negative zero"):
@@ -162,13 +203,27 @@ def test_depth_is_no_limit(build: object) -> None:
 @pytest.mark.parametrize(
     ("a", "b", "same"),
     [
-        (4, 4.0, True), (1, True, False), (0, False, False), (1.0, True, False), (True, True, True),
-        (None, False, False), (None, 0, False), ("1", 1, False), ([], {}, False), ({}, [], False),
-        ([1], [1, 2], False), ({"a": 1, "b": 2}, {"b": 2, "a": 1}, True), ({"a": None}, {}, False),
-        ([1, 2], [2, 1], False), ({"a": [4]}, {"a": [4.0]}, True), ("", [], False), (0, [], False),
-        (2**53 + 1, float(2**53), False), ({"a": True}, {"a": 1}, False),
+        (4, 4.0, True),
+        (1, True, False),
+        (0, False, False),
+        (1.0, True, False),
+        (True, True, True),
+        (None, False, False),
+        (None, 0, False),
+        ("1", 1, False),
+        ([], {}, False),
+        ({}, [], False),
+        ([1], [1, 2], False),
+        ({"a": 1, "b": 2}, {"b": 2, "a": 1}, True),
+        ({"a": None}, {}, False),
+        ([1, 2], [2, 1], False),
+        ({"a": [4]}, {"a": [4.0]}, True),
+        ("", [], False),
+        (0, [], False),
+        (2**53 + 1, float(2**53), False),
+        ({"a": True}, {"a": 1}, False),
     ],
-)  # fmt: skip
+)
 def test_equality(a: JSON, b: JSON, same: bool) -> None:
     assert deep_equal(a, b) is same
     assert deep_equal(b, a) is same
@@ -197,14 +252,20 @@ class _Text(str):
 @pytest.mark.parametrize(
     ("value", "defect"),
     [
-        (math.nan, "a number that is not finite"), (math.inf, "a number that is not finite"),
-        (-0.0, "a negative zero"), ({"a": [-0.0]}, "a negative zero"), ((1,), "a value of type tuple"),
-        (b"x", "a value of type bytes"), ({1: 2}, "a key that is not text"),
-        (_Text("x"), "a value of type _Text"), ([{"a": object()}], "a value of type object"), (10**5000, "an integer too long"),
+        (math.nan, "a number that is not finite"),
+        (math.inf, "a number that is not finite"),
+        (-0.0, "a negative zero"),
+        ({"a": [-0.0]}, "a negative zero"),
+        ((1,), "a value of type tuple"),
+        (b"x", "a value of type bytes"),
+        ({1: 2}, "a key that is not text"),
+        (_Text("x"), "a value of type _Text"),
+        ([{"a": object()}], "a value of type object"),
+        (10**5000, "an integer too long"),
         ({_Text("a"): 1}, "a key that is not text"),
     ],
     ids=[*"abcdefghijk"],
-)  # fmt: skip
+)
 def test_what_is_not_lossless(value: object, defect: str) -> None:
     assert lossless_defect(value) == defect
 

@@ -13,6 +13,7 @@ from typing import Final, cast
 
 import msgspec
 
+from ...protocol.json_codec import decode_json
 from ...protocol.json_value import JSON
 
 _SURROGATES: Final = dict.fromkeys(range(55296, 57344), "�")
@@ -43,18 +44,19 @@ def decode_record(raw: bytes) -> JSON:
 
     Bytes that are no UTF-8 and lone surrogates become U+FFFD; numbers out of range become null.
 
-    Raises: ValueError: ``raw`` is not one whole JSON value, also when it nests too deep to be read.
+    Raises: ValueError: ``raw`` is not one whole JSON value.
     """
     try:
         return cast(JSON, _fast.decode(raw))
-    except msgspec.DecodeError:
-        pass
-    except RecursionError as exc:
-        raise ValueError("nested too deep") from exc
+    except (msgspec.DecodeError, RecursionError):
+        return _slowly(lenient_text(raw))
+
+
+def _slowly(text: str) -> JSON:
     try:
-        return clean(cast(JSON, LENIENT.decode(lenient_text(raw))))
-    except RecursionError as exc:
-        raise ValueError("nested too deep") from exc
+        return clean(cast(JSON, LENIENT.decode(text)))
+    except RecursionError:
+        return clean(decode_json(text))  # iterative, so as deep as it gets
 
 
 def clean(value: JSON) -> JSON:

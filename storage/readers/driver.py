@@ -22,17 +22,24 @@ import msgspec
 
 from ...protocol.json_value import JSON
 from .decode import decode_record
-from .lines import Chunk, Line, file_chunks, split_lines
+from .discovery import printable
+from .foreign import read_values, shape_of
+from .lines import TORN_TAIL, Chunk, Line, file_chunks, split_lines
 from .prefix import prefix_digest, prefix_verifies
-from .salvage import salvage
+from .salvage import Piece, salvage, whole_prefix
 from .seam import Checkpoint, LogUnit, Loss, ReadBatch, Refusal, SessionDelta
 
 BATCH_BYTES: Final = 2 << 20
 BATCH_RECORDS: Final = 8192
+UNKNOWN_MAX_BYTES: Final = 16 << 20
+"""So much of a log may pass without a record its mapper knows before it is called no session log."""
 
 
 class Record(msgspec.Struct, frozen=True):
-    """One physical record. ``raw_offset`` and ``raw_length`` are bytes of the (decompressed) log."""
+    """One physical record and where it stands: offset in the file, length in bytes.
+
+    In a compressed log the offset is that of the record's frame; in a file read as one document, 0.
+    """
 
     obj: dict[str, JSON]
     raw_offset: int
@@ -74,13 +81,17 @@ def read_jsonl(
 ) -> Iterator[ReadBatch]:
     """Read one JSONL log in batches of about 2 MB, from ``checkpoint`` if its prefix still verifies.
 
-    The last batch carries the checkpoint of the last complete line. A read that yields nothing new
-    still yields one batch. ``stopped`` is asked between batches.
+    A batch's checkpoint covers the complete lines up to it. A read that finds nothing new still yields
+    one batch. ``stopped`` is asked between batches.
 
     Raises: OSError: the log cannot be opened or read.
     """
     start = _resume(unit.path, checkpoint, new_mapper)
-    yield from _Reading(unit.path, start, open_chunks).batches(stopped)
+    reading = _Reading(unit.path, start, open_chunks)
+    if start.restart and _is_foreign(unit.path, new_mapper, open_chunks):
+        yield reading.whole()
+        return
+    yield from reading.batches(stopped)
 
 
 @attrs.frozen
@@ -91,12 +102,25 @@ class _Start:
 
 
 def _resume(path: Path, checkpoint: Checkpoint | None, new_mapper: MapperFactory) -> _Start:
-    if checkpoint is not None and prefix_verifies(path, checkpoint.offset, checkpoint.prefix):
+    if (
+        checkpoint is not None
+        and checkpoint.offset > 0
+        and prefix_verifies(path, checkpoint.offset, checkpoint.prefix)
+    ):
         try:
             return _Start(new_mapper(checkpoint.state), checkpoint.offset, restart=False)
         except ValueError:
             pass  # written by another version of the mapper: read again from the start
     return _Start(new_mapper(None), 0, restart=True)
+
+
+def _is_foreign(path: Path, new_mapper: MapperFactory, open_chunks: Opener) -> bool:
+    def is_record(obj: dict[str, JSON]) -> bool:
+        mapper = new_mapper(None)
+        mapper.feed(Record(obj, 0, 0))
+        return mapper.verdict() is not False
+
+    return shape_of(open_chunks(path, 0), is_record) != "lines"
 
 
 @attrs.define(eq=False)
@@ -109,70 +133,88 @@ class _Reading:
     losses: list[Loss] = attrs.field(factory=list)
     records: int = 0
     held: int = 0
+    fed: int = 0
     bytes_read: int = 0
-    first: bool = True
     resume: int = 0
+    first: bool = True
 
     def batches(self, stopped: Callable[[], bool]) -> Iterator[ReadBatch]:
+        """Settled lines first; what may still change comes last, in a batch of its own."""
         self.resume = self.start.offset
+        lines = split_lines(self.open_chunks(self.path, self.start.offset))
         tail: Line | None = None
-        for line in split_lines(self.open_chunks(self.path, self.start.offset), self.start.offset):
-            if not line.complete:
+        for line in lines:
+            if not line.settled:
                 tail = line
                 break
             self._line(line)
-            if self.bytes_read >= BATCH_BYTES or self.records >= BATCH_RECORDS:
-                yield self._batch()
-                if stopped():
+            if self._is_full():
+                batch = self._batch(self._checkpoint(), last=False)
+                yield batch
+                if batch.refusal is not None or stopped():
                     return
         checkpoint = self._checkpoint()
+        if tail is None or self.records or self.losses:
+            batch = self._batch(checkpoint, last=tail is None)
+            yield batch
+            if batch.refusal is not None:
+                return
         if tail is not None:
-            # What came before the tail leaves first: the checkpoint does not cover the tail.
-            if self.records or self.losses:
-                yield self._batch()
-            self._tail(tail)
-        yield self._batch(checkpoint, provisional=tail is not None)
+            self._line(tail)
+            for line in lines:
+                self._line(line)
+            yield self._batch(checkpoint, last=True, provisional=True)
+
+    def whole(self) -> ReadBatch:
+        """Read the log as one document, or as values one after the other, whatever the lines are."""
+        self.bytes_read = self.path.stat().st_size
+        try:
+            values = read_values(self.path)
+        except ValueError:
+            values = []
+        for value in values:
+            self._feed(Record(value, 0, self.bytes_read))
+        if not values:
+            return self._refused("neither records a line nor one JSON document")
+        return self._batch(None, last=True)
+
+    def _is_full(self) -> bool:
+        if self.bytes_read < BATCH_BYTES and self.records < BATCH_RECORDS:
+            return False
+        return self.bytes_read >= UNKNOWN_MAX_BYTES or self.start.mapper.verdict() is not False
 
     def _line(self, line: Line) -> None:
         self.bytes_read += line.length + 1
         if line.resume is not None:
             self.resume = line.resume
         if line.data is None:
-            self._lose(line.offset, line.length, "line above the size bound")
+            self._lose(line.offset, line.length, line.lost, records=int(line.lost != TORN_TAIL))
             return
-        self._bytes(line.data, line.offset)
-
-    def _tail(self, line: Line) -> None:
-        self.bytes_read += line.length
-        try:
-            value = decode_record(line.data or b"")
-        except ValueError:
-            self._lose(line.offset, line.length, "torn tail", records=0)
-            return
-        if isinstance(value, dict):
-            self._feed(Record(value, line.offset, line.length))
-
-    def _bytes(self, raw: bytes, offset: int) -> None:
-        if offset == 0:
-            raw = raw.removeprefix(b"\xef\xbb\xbf")
+        raw = line.data.removeprefix(b"\xef\xbb\xbf") if line.offset == 0 else line.data
+        shift = line.offset + len(line.data) - len(raw)
         try:
             value = decode_record(raw)
         except ValueError:
-            self._damaged(raw, offset)
+            self._damaged(raw, shift, line)
             return
         if isinstance(value, dict):
-            self._feed(Record(value, offset, len(raw)))
+            self._feed(Record(value, shift, len(raw)))
 
-    def _damaged(self, raw: bytes, offset: int) -> None:
+    def _damaged(self, raw: bytes, offset: int, line: Line) -> None:
         if raw.lstrip().startswith(b"//"):
             return
-        for piece in salvage(raw):
-            if piece.obj is None:
-                self._lose(offset + piece.start, piece.end - piece.start, "not JSON")
+        pieces: list[Piece] = salvage(raw) if line.complete else whole_prefix(raw)
+        for piece in pieces:
+            at, length = offset + piece.start, piece.end - piece.start
+            if piece.obj is not None:
+                self._feed(Record(piece.obj, at, length))
+            elif line.complete:
+                self._lose(at, length, "not JSON")
             else:
-                self._feed(Record(piece.obj, offset + piece.start, piece.end - piece.start))
+                self._lose(at, length, TORN_TAIL, records=0)
 
     def _feed(self, record: Record) -> None:
+        self.fed += 1
         cause = self.start.mapper.feed(record)
         if cause is None:
             self.records += 1
@@ -183,7 +225,7 @@ class _Reading:
     def _lose(self, offset: int, length: int, cause: str, records: int = 1) -> None:
         self.records += records
         self.losses.append(
-            Loss(path=str(self.path), offset=offset, length=length, cause=cause, records=records)
+            Loss(path=printable(self.path), offset=offset, length=length, cause=cause, records=records)
         )
 
     def _checkpoint(self) -> Checkpoint:
@@ -191,18 +233,29 @@ class _Reading:
             offset=self.resume, prefix=prefix_digest(self.path, self.resume), state=self.start.mapper.state()
         )
 
-    def _batch(self, checkpoint: Checkpoint | None = None, *, provisional: bool = False) -> ReadBatch:
+    def _batch(self, checkpoint: Checkpoint | None, *, last: bool, provisional: bool = False) -> ReadBatch:
         verdict = self.start.mapper.verdict()
+        if verdict is False and self.fed and (last or self.bytes_read >= UNKNOWN_MAX_BYTES):
+            return self._refused("no record of this format")
         batch = ReadBatch(
             sessions=tuple(self.start.mapper.take()),
             losses=tuple(self.losses),
             records=self.records,
             held=self.held,
             restart=self.first and self.start.restart,
-            checkpoint=checkpoint or self._checkpoint(),
+            checkpoint=checkpoint,
             bytes_read=self.bytes_read,
             refusal=verdict if isinstance(verdict, Refusal) else None,
             provisional=provisional,
         )
         self.losses, self.records, self.held, self.bytes_read, self.first = [], 0, 0, 0, False
         return batch
+
+    def _refused(self, message: str) -> ReadBatch:
+        """Nothing of the log is kept; a changed file is read again from its start."""
+        return ReadBatch(
+            sessions=(),
+            restart=self.first and self.start.restart,
+            bytes_read=self.bytes_read,
+            refusal=Refusal(kind="not-a-session", message=message),
+        )

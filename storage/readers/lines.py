@@ -6,9 +6,11 @@ U+2028, U+2029, U+0085, a lone CR, VT and FF all stand raw inside valid JSON str
 
 from __future__ import annotations
 
+import os
+import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 import msgspec
 
@@ -21,67 +23,131 @@ LINE_MAX_BYTES: Final = 64 << 20
 class Chunk(msgspec.Struct, frozen=True, gc=False):
     """Bytes of a log as they come, and where a later read may go on behind them.
 
-    ``resume`` is an offset in the *file* for the end of this chunk, or None when reading cannot start
-    there (the middle of a compressed frame). ``exact`` tells that file offsets are stream offsets, so
-    that every line end is a place to go on from.
+    ``offset`` is where they stand in the file: exactly if ``exact``, else the start of the compressed
+    frame they came from. ``resume`` is the file offset to go on from after this chunk, None if there
+    is none. ``lost`` names why bytes of the file yield nothing here; ``data`` is empty then and
+    ``size`` their number. ``settled`` is False for what a writer may still be writing.
     """
 
     data: bytes
-    resume: int | None
+    offset: int
+    resume: int | None = None
     exact: bool = False
+    lost: str | None = None
+    size: int = 0
+    settled: bool = True
 
 
 class Line(msgspec.Struct, frozen=True, gc=False):
-    """One line without its line feed.
+    """One line without its line feed, or a stretch that yields none.
 
-    ``offset`` and ``length`` are bytes of the stream, line feed excluded. ``resume`` is the file offset
-    behind the line, None if no read can start there. ``data`` is None for a line above the bound.
+    ``offset`` is in the file (see ``Chunk``); ``length`` counts bytes, line feed excluded. ``resume``
+    is the file offset behind the line, None if no read can start there. ``data`` is None for what is
+    ``lost``. ``complete`` is False for a last line that no line feed ends. ``settled`` is False for
+    what may look different at the next read; nothing settled comes behind it.
     """
 
     offset: int
     length: int
     data: bytes | None
-    resume: int | None
-    complete: bool
+    resume: int | None = None
+    complete: bool = True
+    lost: str = ""
+    settled: bool = True
+
+
+def open_regular(path: Path) -> BinaryIO:
+    """Open a file for reading, never a pipe, device or folder, and never waiting for one.
+
+    Raises: OSError: it cannot be opened, or is no regular file.
+    """
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    try:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise OSError(f"not a regular file: {path.name!r}")
+        return os.fdopen(handle, "rb")
+    except BaseException:
+        os.close(handle)
+        raise
 
 
 def file_chunks(path: Path, offset: int) -> Iterator[Chunk]:
     """Read ``path`` from ``offset`` to its end in blocks. Raises: OSError."""
-    with path.open("rb", buffering=0) as file:
+    with open_regular(path) as file:
         file.seek(offset)
         while block := file.read(BLOCK_BYTES):
+            yield Chunk(block, offset, offset + len(block), exact=True)
             offset += len(block)
-            yield Chunk(block, offset, exact=True)
 
 
-def split_lines(
-    chunks: Iterable[Chunk], offset: int = 0, line_max_bytes: int = LINE_MAX_BYTES
-) -> Iterator[Line]:
-    """Yield every line of ``chunks``, the last one with ``complete=False`` if no line feed ends it.
+TORN_TAIL: Final = "torn tail"
+"""Cause of what is not there yet; it counts for no record."""
+_TOO_LONG: Final = "line above the size bound"
 
-    ``offset`` is where the stream starts. Memory is bounded by ``line_max_bytes`` and one chunk.
-    """
-    held: list[bytes] = []
-    held_bytes = 0
-    dropped = False
+
+def split_lines(chunks: Iterable[Chunk], line_max_bytes: int = LINE_MAX_BYTES) -> Iterator[Line]:
+    """Yield every line of ``chunks``; memory is bounded by ``line_max_bytes`` and one chunk."""
+    held = _Held(line_max_bytes)
     for chunk in chunks:
-        parts = chunk.data.split(b"\n")
-        base = chunk.resume - len(chunk.data) if chunk.exact and chunk.resume is not None else None
-        inside = 0
-        for index, part in enumerate(parts[:-1]):
-            length = held_bytes + len(part)
-            dropped = dropped or length > line_max_bytes
-            data = None if dropped else (b"".join([*held, part]) if held else part)
-            inside += len(part) + 1
-            resume = base + inside if base is not None else None
-            if index == len(parts) - 2 and not parts[-1] and resume is None:
+        if chunk.lost is not None:
+            # Bytes are missing here: what was held cannot be continued by what comes behind them.
+            if held.length:
+                yield held.line(b"", chunk, None, complete=chunk.settled)
+            yield Line(chunk.offset, chunk.size, None, chunk.resume, lost=chunk.lost, settled=chunk.settled)
+            continue
+        start = 0
+        while (end := chunk.data.find(b"\n", start)) >= 0:
+            part = chunk.data[start:end]
+            resume = chunk.offset + end + 1 if chunk.exact else None
+            if resume is None and end + 1 == len(chunk.data):
                 resume = chunk.resume
-            yield Line(offset, length, data, resume, complete=True)
-            offset += length + 1
-            held, held_bytes, dropped = [], 0, False
-        if parts[-1]:
-            held_bytes += len(parts[-1])
-            dropped = dropped or held_bytes > line_max_bytes
-            held = [] if dropped else [*held, parts[-1]]
-    if held_bytes:
-        yield Line(offset, held_bytes, None if dropped else b"".join(held), None, complete=False)
+            if held.length:
+                yield held.line(part, chunk, resume)
+            else:
+                offset = chunk.offset + start if chunk.exact else chunk.offset
+                yield _line(offset, part, resume, chunk.settled, line_max_bytes)
+            start = end + 1
+        if start < len(chunk.data):
+            held.add(chunk.data[start:], chunk.offset + start if chunk.exact else chunk.offset)
+    if held.length:
+        yield held.line(b"", None, None, complete=False)
+
+
+def _line(offset: int, part: bytes, resume: int | None, settled: bool, line_max_bytes: int) -> Line:
+    if len(part) > line_max_bytes:
+        return Line(offset, len(part), None, resume, lost=_TOO_LONG, settled=settled)
+    return Line(offset, len(part), part, resume, settled=settled)
+
+
+class _Held:
+    """The beginning of a line whose end has not come yet."""
+
+    def __init__(self, line_max_bytes: int) -> None:
+        self._max = line_max_bytes
+        self._parts: list[bytes] = []
+        self._offset = 0
+        self.length = 0
+
+    def add(self, part: bytes, offset: int) -> None:
+        if not self.length:
+            self._offset = offset
+        self.length += len(part)
+        if self.length > self._max:
+            self._parts.clear()
+        else:
+            self._parts.append(part)
+
+    def line(self, last: bytes, chunk: Chunk | None, resume: int | None, *, complete: bool = True) -> Line:
+        self.add(last, 0)
+        fits = self.length <= self._max
+        line = Line(
+            self._offset,
+            self.length,
+            b"".join(self._parts) if fits else None,
+            resume,
+            complete,
+            lost="" if fits else _TOO_LONG,
+            settled=complete and chunk is not None and chunk.settled,
+        )
+        self._parts, self.length = [], 0
+        return line

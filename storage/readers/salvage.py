@@ -7,12 +7,14 @@ around a record. The rule, which the count of physical records follows too (READ
 1. NULs and blanks at both ends are nothing. What is left is read value by value from its start.
 2. Where no object can be read, the search goes on at each later ``{"``; the first from which whole
    objects reach the end of the line is taken. If there is none, the first from which whole objects
-   reach another ``{"`` is.
+   reach another ``{"`` is. A ``{"`` behind ``:`` or ``[``, or behind a comma that follows ``}``, is passed
+   by: it is a value inside the cut record, which would be served as a record it never was.
 3. Each object read so is one record; each stretch passed over is one lost record.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final, TypeAlias
 
 import attrs
@@ -24,6 +26,7 @@ _FILL: Final = "\x00 \t\r\n\ufeff"
 _EFFORT: Final = 16
 """Characters parsed per character of a line before the rest is given up: nested stubs are quadratic."""
 _TRIES_MAX: Final = 20_000
+_LOOK_BACK: Final = 64
 
 
 @attrs.frozen
@@ -51,13 +54,48 @@ def salvage(raw: bytes) -> list[Piece]:
         if isinstance(value, dict):
             start = raw.index(stripped)
             return [Piece(start, start + len(stripped), value)]
-    return _in_bytes(lenient_text(raw))
+    text = lenient_text(raw)
+    return _in_bytes(text, _Scan(text).spans())
 
 
-def _in_bytes(text: str) -> list[Piece]:
+def whole_prefix(raw: bytes) -> list[Piece]:
+    """The whole objects a torn last line starts with, then one lost piece for the rest, if any."""
+    text = lenient_text(raw)
+    scan = _Scan(text)
+    at = scan.skip(0)
+    spans = scan.run(at)
+    if spans:
+        at = scan.skip(spans[-1][1])
+    if at < len(text):
+        spans.append((at, len(text), None))
+    return _in_bytes(text, spans)
+
+
+def values_of(text: str) -> Iterator[JSON]:
+    """The values of a text that holds one behind the other, over as many lines as they like.
+
+    Raises: ValueError: what comes next is no whole value.
+    """
+    at = _after(text, 0)
+    while at < len(text):
+        try:
+            value, at = LENIENT.raw_decode(text, at)
+        except RecursionError as exc:
+            raise ValueError("nested too deep") from exc
+        yield clean(value)
+        at = _after(text, at)
+
+
+def _after(text: str, at: int) -> int:
+    while at < len(text) and text[at] in _FILL:
+        at += 1
+    return at
+
+
+def _in_bytes(text: str, spans: list[_Span]) -> list[Piece]:
     pieces: list[Piece] = []
     chars, size = 0, 0
-    for start, end, obj in _Scan(text).spans():
+    for start, end, obj in spans:
         first = size + len(text[chars:start].encode("utf-8", "surrogateescape"))
         last = first + len(text[start:end].encode("utf-8", "surrogateescape"))
         pieces.append(Piece(first, last, obj))
@@ -75,30 +113,27 @@ class _Scan:
 
     def spans(self) -> list[_Span]:
         spans: list[_Span] = []
-        at = self._skip(0)
+        at = self.skip(0)
         while at < len(self._text):
-            run = self._run(at)
+            run = self.run(at)
             if not run:
                 found = self._next_start(at)
                 spans.append((at, found, None))
                 at = found
                 continue
             spans += run
-            at = self._skip(run[-1][1])
+            at = self.skip(run[-1][1])
         return spans
 
-    def _skip(self, at: int) -> int:
-        text = self._text
-        while at < len(text) and text[at] in _FILL:
-            at += 1
-        return at
+    def skip(self, at: int) -> int:
+        return _after(self._text, at)
 
-    def _run(self, at: int) -> list[_Span]:
+    def run(self, at: int) -> list[_Span]:
         """Whole objects directly behind each other from ``at``."""
         run: list[_Span] = []
         while at < len(self._text) and (span := self._object(at)) is not None:
             run.append(span)
-            at = self._skip(span[1])
+            at = self.skip(span[1])
         return run
 
     def _object(self, at: int) -> _Span | None:
@@ -122,12 +157,19 @@ class _Scan:
         second_best = len(self._text)
         found = self._text.find('{"', at + 1)
         while found >= 0 and self._effort > 0 and self._tries > 0:
-            run = self._run(found)
+            run = [] if self._is_member(found) else self.run(found)
             if run:
-                end = self._skip(run[-1][1])
+                end = self.skip(run[-1][1])
                 if end >= len(self._text):
                     return found
                 if second_best == len(self._text) and self._text.startswith('{"', end):
                     second_best = found
             found = self._text.find('{"', found + 1)
         return second_best
+
+    def _is_member(self, at: int) -> bool:
+        """True if an object may stand at ``at`` as a value of the cut record before it."""
+        before = self._text[max(0, at - _LOOK_BACK) : at].rstrip(" \t")
+        if before.endswith(","):
+            return before[:-1].rstrip(" \t").endswith("}")
+        return before.endswith((":", "["))

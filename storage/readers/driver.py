@@ -23,11 +23,11 @@ import msgspec
 from ...protocol.json_value import JSON
 from .decode import decode_record
 from .discovery import printable
-from .foreign import read_values, shape_of
 from .lines import TORN_TAIL, Chunk, Line, file_chunks, split_lines
 from .prefix import prefix_digest, prefix_verifies
 from .salvage import Piece, salvage, whole_prefix
 from .seam import Checkpoint, LogUnit, Loss, ReadBatch, Refusal, SessionDelta
+from .whole import read_values, shape_of
 
 BATCH_BYTES: Final = 2 << 20
 BATCH_RECORDS: Final = 8192

@@ -1,0 +1,19 @@
+"""Every reader by its name. A new one is imported and listed here, nowhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from .seam import Reader
+
+_ALL: Final[tuple[Reader, ...]] = ()
+
+READERS: Final[Mapping[str, Reader]] = MappingProxyType({reader.format: reader for reader in _ALL})
+"""In the order in which sources rank by default (SPEC 16.6.3)."""
+
+
+def reader_named(name: str) -> Reader:
+    """The reader of a format. Raises: KeyError: there is none of that name."""
+    return READERS[name]

@@ -1,1 +1,35 @@
+"""The canonical store of published sessions and of retained copies; see README.md."""
 
+from .reading import JournalReader
+from .records import (
+    PUBLISHED,
+    Batch,
+    Forgotten,
+    HeaderConflict,
+    JournalDamaged,
+    JournalRefusal,
+    SeqConflict,
+    SeqGap,
+    SessionKey,
+    StoredSession,
+    UnknownSession,
+)
+from .schema import SCHEMA
+from .writing import Journal
+
+__all__ = [
+    "PUBLISHED",
+    "SCHEMA",
+    "Batch",
+    "Forgotten",
+    "HeaderConflict",
+    "Journal",
+    "JournalDamaged",
+    "JournalReader",
+    "JournalRefusal",
+    "SeqConflict",
+    "SeqGap",
+    "SessionKey",
+    "StoredSession",
+    "UnknownSession",
+]

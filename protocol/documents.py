@@ -14,6 +14,7 @@ from typing import Final
 import msgspec
 
 from .event import Event, Surface
+from .json_codec import JsonError, decode_json, encode_json
 from .json_value import JSON
 from .surface import SurfaceFold
 from .text import block_parts, event_text, join_parts, member
@@ -132,14 +133,15 @@ class DocumentBuilder:
 
     def snapshot(self) -> bytes:
         """The state as bytes, to go on later without the log."""
-        return msgspec.msgpack.encode((self._fold.snapshot(), sorted(self._calls)))
+        return msgspec.msgpack.encode((self._fold.snapshot(), encode_json(list[JSON](sorted(self._calls)))))
 
     @classmethod
     def restore(cls, state: bytes) -> DocumentBuilder:
         """A builder that goes on where ``snapshot`` was taken. Raises: ValueError for other bytes."""
         try:
-            fold, calls = msgspec.msgpack.decode(state, type=tuple[bytes, list[str]])
-        except msgspec.MsgspecError as exc:
+            fold, raw_calls = msgspec.msgpack.decode(state, type=tuple[bytes, bytes])
+            calls = msgspec.convert(decode_json(raw_calls), list[str])
+        except (msgspec.MsgspecError, JsonError) as exc:
             raise ValueError("not the state of a document builder") from exc
         builder = cls()
         builder._fold = SurfaceFold.restore(fold)

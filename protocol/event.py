@@ -13,7 +13,9 @@ Surface: TypeAlias = Literal["current", "shadowed", "log-only"]
 SURFACES: tuple[Surface, ...] = ("current", "shadowed", "log-only")
 
 
-class Event(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=True):
+class Event(
+    msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=True, forbid_unknown_fields=True
+):
     """One event of a log. Field order is the order in which exact reads show the keys.
 
     ``surface_op`` and ``source_event_seqs`` are kept raw (any JSON, or absent): the surface fold

@@ -23,7 +23,7 @@ _SPACE: Final = re.compile(r"[ \t\n\r]*")
 _NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 _LITERALS: Final[tuple[tuple[str, JSON], ...]] = (("true", True), ("false", False), ("null", None))
 
-_MAYBE_NEGATIVE_ZERO: Final = re.compile(
+MAYBE_NEGATIVE_ZERO: Final = re.compile(
     rb"-(?:0(?:\.0+)?(?:[eE][+-]?[0-9]+)?(?=[,\]}\s]|$)|[0-9.]+[eE]-[0-9]{2,}|0\.0{200})"
 )
 """Bytes that may hold a negative zero, underflow included; false alarms only cost the slow parser."""
@@ -47,7 +47,7 @@ def decode_json(data: bytes | bytearray | memoryview | str, *, strict: bool = Fa
         value: JSON = _decode(data)
     except (msgspec.MsgspecError, RecursionError, UnicodeError):
         return _decode_slowly(data, strict=strict)
-    if strict and _MAYBE_NEGATIVE_ZERO.search(data.encode() if isinstance(data, str) else data):
+    if strict and MAYBE_NEGATIVE_ZERO.search(data.encode() if isinstance(data, str) else data):
         return _decode_slowly(data, strict=True)
     return value
 

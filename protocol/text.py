@@ -14,13 +14,13 @@ from .event import Event
 from .json_value import JSON
 from .whitespace import WS
 
+_FOREIGN_KEYS: Final = frozenset(("text", "native"))
 _NAMED_ENDS: Final = frozenset(("aborted", "max-tokens", "interrupted"))
 
 
 def event_text(event: Event) -> str:
     """The event's semantic text; empty if it is no document."""
-    parts = _PARTS.get(event.type)
-    return "" if parts is None else join_parts(parts(event.data))
+    return join_parts(_PARTS.get(event.type, _foreign_record)(event.data))
 
 
 def join_parts(parts: Iterable[str]) -> str:
@@ -97,6 +97,14 @@ def _turn_end(data: JSON) -> list[str]:
     return [kind] if isinstance(kind, str) and kind in _NAMED_ENDS else []
 
 
+def _foreign_record(data: JSON) -> list[str]:
+    """A foreign record that is no core event: the text its reader names beside it (SPEC 16.7.2), else none.
+
+    Only the reader's own shape, ``{text, native}``, counts: other unknown events hold strings too (3.2).
+    """
+    return _strings(data["text"]) if isinstance(data, dict) and data.keys() == _FOREIGN_KEYS else []
+
+
 _PARTS: Final[dict[str, Callable[[JSON], list[str]]]] = {
     "user/message": _user_message,
     "assistant/message": _assistant_message,
@@ -107,4 +115,4 @@ _PARTS: Final[dict[str, Callable[[JSON], list[str]]]] = {
 }
 
 TEXT_TYPES: Final = frozenset(_PARTS)
-"""The event types that can be documents at all."""
+"""The core event types that can be documents at all; foreign log-only ones can, too (SPEC 16.7.2)."""

@@ -77,6 +77,10 @@ CASES: list[tuple[str, Event, str]] = [
         event("session/title", 0, {"title": "secret", "messageSeqs": [], "source": {"kind": "user"}}),
         "",
     ),
+    ("foreign record", event("claude-code/system", 0, {"text": " said\n", "native": {"a": 1}}), "said"),
+    ("foreign record, silent", event("claude-code/progress", 0, {"native": {"text": "secret"}}), ""),
+    ("foreign record, odd text", event("claude-code/system", 0, {"text": ["secret"], "native": {}}), ""),
+    ("not a reader's shape", event("x/y", 0, {"text": "secret", "native": {}, "more": 1}), ""),
     ("unknown type", event("x/y", 0, {"content": [text_block("secret")], "text": "secret"}), ""),
 ]
 

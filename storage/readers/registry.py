@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
+from .codex import CodexReader
 from .seam import Reader
 
-_ALL: Final[tuple[Reader, ...]] = ()
+_ALL: Final[tuple[Reader, ...]] = (CodexReader(),)
 
 READERS: Final[Mapping[str, Reader]] = MappingProxyType({reader.format: reader for reader in _ALL})
 """In the order in which sources rank by default (SPEC 16.6.3)."""

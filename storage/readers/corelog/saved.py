@@ -1,0 +1,31 @@
+"""The state a mapper hands from one read to the next: a struct, a version, compressed.
+
+Open runs hold native records that repeat nearly every byte, and surfaces are long runs of numbers:
+zlib makes a tenth of both.
+"""
+
+from __future__ import annotations
+
+import zlib
+from typing import Final, TypeVar
+
+import msgspec
+
+_S = TypeVar("_S", bound=msgspec.Struct)
+_MAX_BYTES: Final = 256 << 20
+
+
+def pack_state(version: int, state: msgspec.Struct) -> bytes:
+    """``state`` as bytes, to be read back by ``unpack_state`` with the same ``version``."""
+    return version.to_bytes(2, "big") + zlib.compress(msgspec.msgpack.encode(state), 6)
+
+
+def unpack_state(version: int, data: bytes, kind: type[_S]) -> _S:
+    """Raises: ValueError: another version wrote it, or it is damaged."""
+    if data[:2] != version.to_bytes(2, "big"):
+        raise ValueError("state of another version")
+    try:
+        inflated = zlib.decompressobj().decompress(data[2:], _MAX_BYTES)
+        return msgspec.msgpack.decode(inflated, type=kind)
+    except (zlib.error, msgspec.MsgspecError) as exc:
+        raise ValueError("damaged state") from exc

@@ -214,6 +214,16 @@ def snapshot(connection: Connection) -> Iterator[None]:
             connection.execute("ROLLBACK")
 
 
+def empty_log(connection: Connection) -> bool:
+    """Move the write-ahead log into the database file and truncate it to nothing (SPEC 16.10).
+
+    Returns: False if a reader still needs the log: ask again when it has finished. True as well where
+    there is no write-ahead log. Waits at most ``BUSY_TIMEOUT_MS``.
+    """
+    rows = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    return not rows or rows[0][0] == 0
+
+
 def uri(path: str | Path, mode: str) -> str:
     """The SQLite URI for ``path``; ``:memory:`` names become shared in-process databases."""
     if is_memory(path):

@@ -11,6 +11,17 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Protocol, TypeVar
 
+import attrs
+
+
+@attrs.frozen
+class SessionKey:
+    """Who a session is: its source (``live``, ``journal``, a reader's or provider's name), place and id."""
+
+    source: str
+    place: str
+    id: str
+
 
 class Identified(Protocol):
     """Who a session is: its source, its place and its id."""

@@ -192,14 +192,20 @@ def prepare_connection(connection: Connection, *, cache_kib: int, mmap_bytes: in
 
 @contextmanager
 def transaction(connection: Connection) -> Iterator[None]:
-    """``BEGIN IMMEDIATE`` … ``COMMIT``; anything raised inside rolls everything back and goes on."""
-    connection.execute("BEGIN IMMEDIATE")
+    """``BEGIN IMMEDIATE`` … ``COMMIT``; anything raised inside rolls everything back and goes on.
+
+    Inside another transaction it is a savepoint: what is raised undoes this part alone.
+    """
+    nested = connection.in_transaction
+    connection.execute("SAVEPOINT part" if nested else "BEGIN IMMEDIATE")
     try:
         yield
-        connection.execute("COMMIT")
+        connection.execute("RELEASE part" if nested else "COMMIT")
     except BaseException:
         if connection.in_transaction:  # a full disk or an interrupt may have rolled back already
-            connection.execute("ROLLBACK")
+            connection.execute("ROLLBACK TO part" if nested else "ROLLBACK")
+            if nested:
+                connection.execute("RELEASE part")
         raise
 
 

@@ -24,17 +24,9 @@ from ...protocol.event import Surface
 from ...protocol.filters import EventClause, SessionClause
 from ...protocol.header import SessionHeader
 from ...protocol.json_value import JSON
+from ...protocol.outward import SessionKey as SessionKey  # handed on: the door speaks of it
 from ...protocol.records import Match, Tier, Title
 from ...protocol.snippet import SNIPPET_CHARS
-
-
-@attrs.frozen
-class SessionKey:
-    """Who a session is: its source (``live``, ``journal``, a reader's or provider's name), place and id."""
-
-    source: str
-    place: str
-    id: str
 
 
 @attrs.frozen(kw_only=True)

@@ -8,10 +8,9 @@ from .records import (
     HeaderConflict,
     JournalDamaged,
     JournalRefusal,
+    JournalSession,
     SeqConflict,
     SeqGap,
-    SessionKey,
-    StoredSession,
     UnknownSession,
 )
 from .schema import SCHEMA
@@ -27,9 +26,8 @@ __all__ = [
     "JournalDamaged",
     "JournalReader",
     "JournalRefusal",
+    "JournalSession",
     "SeqConflict",
     "SeqGap",
-    "SessionKey",
-    "StoredSession",
     "UnknownSession",
 ]

@@ -11,9 +11,10 @@ from typing import Final
 
 from ...protocol.event import Event
 from ...protocol.json_codec import decode_json
+from ...protocol.outward import SessionKey
 from ..sqlite import Connection, Row
 from .codec import Packer, decode_event, decode_header, decode_title
-from .records import JournalDamaged, SessionKey, StoredSession
+from .records import JournalDamaged, JournalSession
 from .schema import SEQ_BITS
 
 PAGE_EVENTS: Final = 512
@@ -39,18 +40,18 @@ class JournalReader:
         self._packer = Packer(dict(rows), max(number for number, _ in rows))
         ((self.store,),) = connection.execute("SELECT value FROM meta WHERE key = 'store'").fetchall()
 
-    def sessions(self, source: str | None = None) -> list[StoredSession]:
+    def sessions(self, source: str | None = None) -> list[JournalSession]:
         """Every session (of one source), by sid. No event is read."""
         rows = self.connection.execute(
             f"{_SESSION} WHERE ?1 IS NULL OR source = ?1 ORDER BY sid", (source,)
         ).fetchall()
         return [self._session(row) for row in rows]
 
-    def find(self, key: SessionKey) -> StoredSession | None:
+    def find(self, key: SessionKey) -> JournalSession | None:
         """The session with this key, or None."""
         return self._one("source = ? AND place = ? AND id = ?", (key.source, blob(key.place), blob(key.id)))
 
-    def find_sid(self, sid: int) -> StoredSession | None:
+    def find_sid(self, sid: int) -> JournalSession | None:
         """The session with this number, or None."""
         return self._one("sid = ?", (sid,))
 
@@ -100,17 +101,17 @@ class JournalReader:
         """The revision of a log of this length (SPEC 1.9.1)."""
         return f"{self.store}:{sid}:{length}"
 
-    def _one(self, where: str, parameters: tuple[int | str | bytes, ...]) -> StoredSession | None:
+    def _one(self, where: str, parameters: tuple[int | str | bytes, ...]) -> JournalSession | None:
         rows = self.connection.execute(f"{_SESSION} WHERE {where}", parameters).fetchall()
         return self._session(rows[0]) if rows else None
 
-    def _session(self, row: Row) -> StoredSession:
+    def _session(self, row: Row) -> JournalSession:
         sid, source, place, identity, header, last, title, inherited, notes, clean = row
         length = 0 if last is None else last - (sid << SEQ_BITS) + 1
         noted = decode_json(notes) if notes else []
-        return StoredSession(
+        return JournalSession(
             sid=sid,
-            key=SessionKey(source=source, place=text(place), id=text(identity)),
+            key=SessionKey(source, text(place), text(identity)),
             header=decode_header(header),
             length=length,
             revision=self.revision(sid, length),

@@ -9,28 +9,20 @@ import attrs
 
 from ...protocol.event import Event
 from ...protocol.header import SessionHeader
+from ...protocol.outward import SessionKey
 from ...protocol.records import Title
 
 PUBLISHED: Final = "journal"
-"""The source name of sessions that runtimes publish; retained copies carry their reader's format."""
+"""The source name of sessions that runtimes publish; retained copies carry their reader's format.
+
+The ``place`` of a published session is chosen by the caller (its workspace, say), so that two runtimes
+with one id never meet; that of a retained copy is the log's folder under its root (SPEC 16.6.1).
+"""
 
 
 @attrs.frozen(kw_only=True)
-class SessionKey:
-    """Who a session is (SPEC 16.6.1). ``place`` keeps apart what shares an id and has no business together.
-
-    For a published session the caller chooses it (its workspace, say); for a retained copy it is the
-    log's folder under its root.
-    """
-
-    source: str
-    place: str
-    id: str
-
-
-@attrs.frozen(kw_only=True)
-class StoredSession:
-    """One session of the journal, without its events.
+class JournalSession:
+    """One session of the journal, without its events. ``sid`` is the journal's own number, not the index's.
 
     ``revision`` is equal exactly while the log is unchanged, and qualified by the store (SPEC 1.9.1).
     ``clean``: its runtime detached it, so nobody may go on writing (SPEC 16.6.6).

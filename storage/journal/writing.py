@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ...protocol.event import Event
-from ...protocol.header import SessionHeader
+from ...protocol.header import SessionHeader, compatible
 from ...protocol.json_codec import decode_json, deep_equal, encode_json
+from ...protocol.outward import SessionKey
 from ...protocol.records import Title
 from ..sqlite import Connection, empty_log, transaction
 from .codec import encode_event, encode_header, encode_title
@@ -21,10 +22,9 @@ from .records import (
     Forgotten,
     HeaderConflict,
     JournalRefusal,
+    JournalSession,
     SeqConflict,
     SeqGap,
-    SessionKey,
-    StoredSession,
     UnknownSession,
 )
 from .schema import SEQ_BITS
@@ -50,7 +50,7 @@ class Journal(JournalReader):
 
     def attach(
         self, place: str, header: SessionHeader, seed: Sequence[Event] | None, now_ms: int
-    ) -> StoredSession:
+    ) -> JournalSession:
         """Store a published session's header and seed, or verify them if the session is stored already.
 
         A new session with a seed, even an empty one, gets one ``session/end-seed`` right behind it unless
@@ -59,7 +59,7 @@ class Journal(JournalReader):
         Raises: Forgotten, HeaderConflict (SPEC 1.1.3), SeqGap (the seed's seqs are not 0, 1, 2…),
             SeqConflict (a stored event differs, or the stored log is shorter than the seed).
         """
-        key = SessionKey(source=PUBLISHED, place=place, id=header.id)
+        key = SessionKey(PUBLISHED, place, header.id)
         if self.tombstones.forgotten(header, seed[0] if seed else None):
             raise Forgotten(header.id)
         with transaction(self.connection):
@@ -169,14 +169,14 @@ class Journal(JournalReader):
 
     def _create(
         self, key: SessionKey, header: SessionHeader, seed: Sequence[Event] | None, now_ms: int
-    ) -> StoredSession:
+    ) -> JournalSession:
         _check_contiguous(seed or (), 0, 0)
         sid = self._insert_session(key, header)
         events = list(seed or ())
         if seed is not None and (not events or events[-1].type != END_SEED):
             events.append(Event(type=END_SEED, seq=len(events), time=now_ms, data={}))
         self._insert(sid, events)
-        return StoredSession(
+        return JournalSession(
             sid=sid, key=key, header=header, length=len(events), revision=self.revision(sid, len(events))
         )
 
@@ -225,23 +225,6 @@ class Journal(JournalReader):
     def _delete(self, sid: int) -> None:
         self._truncate(sid, 0)
         self.connection.execute("DELETE FROM session WHERE sid = ?", (sid,))
-
-
-def compatible(stored: SessionHeader, offered: SessionHeader) -> bool:
-    """SPEC 1.1.3: the same session may be described by both headers."""
-    return _identity(stored) == _identity(offered)
-
-
-def _identity(header: SessionHeader) -> tuple[int | str | None, ...]:
-    return (
-        header.version,
-        header.id,
-        header.created_at,
-        header.cwd,
-        header.parent_session,
-        header.seed_length,
-        header.delegation_depth or 0,
-    )
 
 
 def _check_contiguous(events: Sequence[Event], from_seq: int, length: int) -> None:

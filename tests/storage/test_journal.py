@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from session_query.protocol.event import Event
 from session_query.protocol.header import SessionHeader
 from session_query.protocol.json_value import JSON
+from session_query.protocol.outward import SessionKey
 from session_query.protocol.records import Title
 from session_query.storage import sqlite
 from session_query.storage.guard import open_guarded
@@ -27,7 +28,6 @@ from session_query.storage.journal import (
     JournalReader,
     SeqConflict,
     SeqGap,
-    SessionKey,
     UnknownSession,
 )
 from session_query.storage.journal.codec import RAW_BELOW_BYTES, Packer, decode_event, encode_event
@@ -261,7 +261,7 @@ def test_reopened_and_read_by_a_reader(tmp_path: Path) -> None:
     assert before[0].header == lone
     assert before[0].clean
     assert reader.find(before[0].key) == before[0] == reader.find_sid(sid)
-    assert reader.find(SessionKey(source="other", place="\udc00", id=lone.id)) is None
+    assert reader.find(SessionKey("other", "\udc00", lone.id)) is None
     assert log(reader, sid) == log(journal, sid)
     journal.attach("\udc00", lone, None, 5)
     again = journal.find_sid(sid)
@@ -322,7 +322,7 @@ def test_damage_costs_one_event_and_is_named(journal: Journal) -> None:
 
 
 def test_retained_copies_follow_their_source(journal: Journal) -> None:
-    key = SessionKey(source="codex", place="2026/01", id="s-1")
+    key = SessionKey("codex", "2026/01", "s-1")
     title = Title(title="T", message_seqs=(1, 2), source={"kind": "x"}, seq=None, time=4)
     sid = journal.retain(key, HEADER, 0, events(0, 3), title=title, inherited=2, notes=["n\ud800"])
     assert journal.retain(key, HEADER, 4, events(4, 5), title=title) == sid

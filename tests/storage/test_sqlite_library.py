@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from session_query.storage import sqlite
 
 
@@ -88,6 +89,25 @@ def test_transaction_rolls_back_whole(tmp_path: Path) -> None:
         writer.execute("INSERT INTO t VALUES (1)")
     assert not writer.in_transaction
     assert writer.execute("SELECT count(*) FROM t").fetchall() == [(1,)]
+    writer.close()
+
+
+def test_a_transaction_inside_another_is_a_part_of_it(tmp_path: Path) -> None:
+    writer = sqlite.connect_writer(make_file(tmp_path / "a.db"))
+
+    def fail_inside() -> None:
+        with sqlite.transaction(writer):
+            writer.execute("INSERT INTO t VALUES (2)")
+            raise ZeroDivisionError
+
+    with sqlite.transaction(writer):
+        writer.execute("INSERT INTO t VALUES (1)")
+        with pytest.raises(ZeroDivisionError):
+            fail_inside()
+        with sqlite.transaction(writer):
+            writer.execute("INSERT INTO t VALUES (3)")
+        assert writer.in_transaction
+    assert writer.execute("SELECT a FROM t").fetchall() == [(1,), (3,)]
     writer.close()
 
 

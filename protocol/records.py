@@ -65,6 +65,16 @@ class UnreadSession:
 
 
 @attrs.frozen(kw_only=True)
+class WorkspaceReceipt:
+    """One workspace's share of an operator's receipt (SPEC 16.3)."""
+
+    workspace: str | None
+    sessions_in_reach: int
+    unread: int = 0
+    lost_records: int = 0
+
+
+@attrs.frozen(kw_only=True)
 class Receipt:
     """Why an answer can be believed, also when it is empty (SPEC 16.3).
 
@@ -85,6 +95,8 @@ class Receipt:
     lost_records: int = 0
     indexing: tuple[int, int] | None = None
     """(done, total) bytes while a first index is being built; the answer may be incomplete."""
+    by_workspace: tuple[WorkspaceReceipt, ...] = ()
+    """For an operator searching several workspaces: one entry each; the fields above are the totals."""
 
 
 @attrs.frozen(kw_only=True)

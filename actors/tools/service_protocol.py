@@ -18,7 +18,7 @@ from typing import Protocol
 
 from ...protocol.collected import Caller, CollectedEvents, CollectedSessions, EventSearch, SessionSearch
 from ...protocol.filters import SessionClause
-from ...protocol.records import EventTrace, EventWindow, Lineage, SessionRecord, TitleItem
+from ...protocol.records import EventTrace, EventWindow, Lineage, Receipt, SessionRecord, TitleItem
 from ...protocol.signal import Signal
 
 
@@ -41,6 +41,10 @@ class ToolService(Protocol):
 
     async def collect_events(self, search: EventSearch, *, signal: Signal) -> CollectedEvents:
         """Return a session's hits up to ``search.cap``, its header and title, from one snapshot."""
+        ...
+
+    async def reach_receipt(self, caller: Caller, *, signal: Signal) -> Receipt:
+        """Return a receipt's facts about the reach without searching it: sessions, freshness, unread."""
         ...
 
     async def own_cut(self, caller: Caller, *, signal: Signal) -> int | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from typing import Any
 
 from msgspec import UNSET
 
@@ -50,7 +51,8 @@ def _one(events: list[Event], nodes: list[int], index: int, event: Event) -> lis
         )
         _rule(7, op["start"] in nodes)
         _rule(8, op["end"] in nodes)
-        first, last = nodes.index(op["start"]), nodes.index(op["end"])
+        bounds: Any = op
+        first, last = nodes.index(bounds["start"]), nodes.index(bounds["end"])
         _rule(9, first <= last)
         removed = nodes[first : last + 1]
     cited = _sources(event, sources)
@@ -94,6 +96,6 @@ def _rule(number: int, holds: bool) -> None:
 
 
 def _stripped(event: Event) -> object:
-    data = copy.deepcopy(event.data)
-    del data["message"]["content"][0]["content"]  # type: ignore[index,call-overload,union-attr]
+    data: Any = copy.deepcopy(event.data)
+    del data["message"]["content"][0]["content"]
     return data

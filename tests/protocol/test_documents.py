@@ -41,15 +41,9 @@ def test_documents_of_all_surfaces_in_order() -> None:
 
 def test_the_builder_tells_what_an_event_shadows() -> None:
     builder = DocumentBuilder()
-    assert builder.feed(user(0, "a")) is not None
-    assert builder.shadowed == ()
-    assert builder.feed(assistant(1)) is None
-    made = builder.feed(user(2, "b", op=replace(0, 1), sources=[0, 1]))
-    assert made is not None
-    assert made.surface == "current"
-    assert builder.shadowed == (0, 1)
-    builder.feed(event("x/y", 3))
-    assert builder.shadowed == ()
+    log = [user(0, "a"), assistant(1), user(2, "b", op=replace(0, 1), sources=[0, 1]), event("x/y", 3)]
+    made = [(document and document.surface, builder.shadowed) for document in map(builder.feed, log)]
+    assert made == [("current", ()), (None, ()), ("current", (0, 1)), (None, ())]
     assert len(builder) == 4
 
 

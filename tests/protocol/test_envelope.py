@@ -57,9 +57,10 @@ GOOD: dict[str, JSON] = {"type": "x/y", "seq": 0, "time": -5, "data": {"a": [1]}
 )
 def test_each_rule_refuses(key: str, value: JSON) -> None:
     record = {**GOOD, key: value}
-    for judge in (lambda: event_from_json(record), lambda: decode_event(encode_json(record))):
-        with pytest.raises(EventError):
-            judge()
+    with pytest.raises(EventError):
+        event_from_json(record)
+    with pytest.raises(EventError):
+        decode_event(encode_json(record))
 
 
 @pytest.mark.parametrize("key", ["type", "seq", "time", "data"])

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from models.trace_model import model_trace
 from session_query.protocol.errors import Code, QueryError
-from session_query.protocol.event import Event
+from session_query.protocol.event import Event, Surface
 from session_query.protocol.header import SessionHeader
 from session_query.protocol.records import EventRecord, EventTrace
 from session_query.protocol.traces import Skeleton, trace_event, trace_skeleton
@@ -60,13 +60,12 @@ def both(events: list[Event], seq: object) -> EventTrace:
     ],
 )
 def test_worked_example(
-    seq: int, surface: str, chain: list[int], replaced: list[int], sources: list[int], derived: list[int]
+    seq: int, surface: Surface, chain: list[int], replaced: list[int], sources: list[int], derived: list[int]
 ) -> None:
     trace = both(LOG, seq)
     assert trace.header == HEADER
-    assert trace.target == EventRecord(
-        session_id="s", seq=seq, type=LOG[seq].type, time=1000 + seq, surface=surface
-    )  # type: ignore[arg-type]
+    target = EventRecord(session_id="s", seq=seq, type=LOG[seq].type, time=1000 + seq, surface=surface)
+    assert trace.target == target
     assert trace.replaced_by == (chain[0] if chain else None)
     assert list(trace.replacement_chain) == chain
     assert list(trace.replaced_event_seqs) == replaced

@@ -155,7 +155,7 @@ def test_pretty_is_the_standard_indented_form(value: JSON) -> None:
 
 
 def test_pretty_examples() -> None:
-    value: JSON = {"b": [], "a": {}, "é": [1, {"x": "日本"}], "n": None}
+    value: dict[str, JSON] = {"b": [], "a": {}, "é": [1, {"x": "日本"}], "n": None}
     want = (
         '{\n  "b": [],\n  "a": {},\n  "é": [\n    1,\n    {\n      "x": "日本"\n    }\n  ],\n  "n": null\n}'
     )

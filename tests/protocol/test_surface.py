@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
 import pytest
 from hypothesis import given, settings
@@ -223,20 +225,27 @@ def test_a_skeleton_folds_without_data() -> None:
     assert folder.append(changed).shadowed == (0,)
 
 
+def _result(seq: int, **more: JSON) -> Event:
+    return tool_result(seq, "c", **more)
+
+
+_MAKERS: list[Callable[..., Event]] = [user, assistant, _result]
+
+
 @st.composite
 def logs(draw: st.DrawFn) -> list[Event]:
     """Logs that are mostly valid: bounds and sources are drawn near the true surface."""
     events: list[Event] = []
     surface: list[int] = []
     for seq in range(draw(st.integers(0, 14))):
-        make = draw(st.sampled_from([user, assistant, lambda s, **k: tool_result(s, "c", **k)]))
+        make = draw(st.sampled_from(_MAKERS))
         if surface and draw(st.booleans()):
             first = draw(st.integers(0, len(surface) - 1))
             last = draw(st.integers(first, min(len(surface) - 1, first + 2)))
             if draw(st.integers(0, 9)) == 0:
                 first, last = last, first
             op = replace(surface[first], surface[last])
-            sources: list[JSON] = list(surface[first : last + 1])
+            sources = surface[first : last + 1]
             sources += draw(st.lists(st.integers(0, seq), max_size=1))
             built = make(seq, op=op, sources=draw(st.permutations(sources)))
             surface[first : last + 1] = [seq]

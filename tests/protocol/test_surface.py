@@ -239,7 +239,7 @@ def logs(draw: st.DrawFn) -> list[Event]:
     surface: list[int] = []
     for seq in range(draw(st.integers(0, 14))):
         make = draw(st.sampled_from(_MAKERS))
-        if surface and draw(st.booleans()):
+        if draw(st.booleans()) and surface:
             first = draw(st.integers(0, len(surface) - 1))
             last = draw(st.integers(first, min(len(surface) - 1, first + 2)))
             if draw(st.integers(0, 9)) == 0:

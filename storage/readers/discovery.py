@@ -17,8 +17,16 @@ from .seam import LogUnit, SkippedPath
 DEPTH_MAX: Final = 32
 
 
-def walk(root: Path, wanted: Callable[[str], bool]) -> Iterator[Path | SkippedPath]:
+def _any(_: str) -> bool:
+    return True
+
+
+def walk(
+    root: Path, wanted: Callable[[str], bool], entered: Callable[[str], bool] = _any
+) -> Iterator[Path | SkippedPath]:
     """Yield every regular file under ``root`` whose name is ``wanted``, folders in name order.
+
+    Folders below ``root`` whose name is not ``entered`` are passed over.
 
     ``root`` may be one log file: it is yielded whatever its name. Symbolic links below ``root`` are
     not followed (they loop, and they lead out of what was named); those that look like logs, and what
@@ -33,12 +41,14 @@ def walk(root: Path, wanted: Callable[[str], bool]) -> Iterator[Path | SkippedPa
     if stat.S_ISREG(mode):
         yield root
     elif stat.S_ISDIR(mode):
-        yield from _walk_folder(root, wanted)
+        yield from _walk_folder(root, wanted, entered)
     else:
         yield SkippedPath(path=root, reason="neither a file nor a folder")
 
 
-def _walk_folder(root: Path, wanted: Callable[[str], bool]) -> Iterator[Path | SkippedPath]:
+def _walk_folder(
+    root: Path, wanted: Callable[[str], bool], entered: Callable[[str], bool]
+) -> Iterator[Path | SkippedPath]:
     stack = [(root, 0)]
     while stack:
         folder, depth = stack.pop()
@@ -52,7 +62,7 @@ def _walk_folder(root: Path, wanted: Callable[[str], bool]) -> Iterator[Path | S
         for entry in found:
             path = folder / entry.name
             reason = _kind(entry)
-            if reason == "a folder" and depth < DEPTH_MAX:
+            if reason == "a folder" and depth < DEPTH_MAX and entered(entry.name):
                 folders.append((path, depth + 1))
             if wanted(entry.name):
                 yield path if reason is None else SkippedPath(path=path, reason=reason)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Final, Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias, runtime_checkable
 
 import attrs
 import msgspec
@@ -64,6 +64,13 @@ class Mapper(Protocol):
     def verdict(self) -> bool | Refusal:
         """True once a record of this format was seen; False before; a Refusal ends the read."""
         ...
+
+
+@runtime_checkable
+class NotesLosses(Protocol):
+    """A mapper that wants to know where a record is lost before it sees the next one."""
+
+    def lost(self) -> None: ...
 
 
 MapperFactory: TypeAlias = Callable[[bytes | None], Mapper]
@@ -224,6 +231,8 @@ class _Reading:
 
     def _lose(self, offset: int, length: int, cause: str, records: int = 1) -> None:
         self.records += records
+        if records and isinstance(self.start.mapper, NotesLosses):
+            self.start.mapper.lost()
         self.losses.append(
             Loss(path=printable(self.path), offset=offset, length=length, cause=cause, records=records)
         )

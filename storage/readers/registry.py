@@ -7,9 +7,13 @@ from types import MappingProxyType
 from typing import Final
 
 from .codex import CodexReader
+from .dsh import DshReader
 from .seam import Reader
 
-_ALL: Final[tuple[Reader, ...]] = (CodexReader(),)
+_ALL: Final[tuple[Reader, ...]] = (
+    DshReader(),
+    CodexReader(),
+)
 
 READERS: Final[Mapping[str, Reader]] = MappingProxyType({reader.format: reader for reader in _ALL})
 """In the order in which sources rank by default (SPEC 16.6.3)."""

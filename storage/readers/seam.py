@@ -34,7 +34,11 @@ class Loss:
 
 @attrs.frozen(kw_only=True)
 class Refusal:
-    """Why a unit yields no session at all: ``not-a-session`` or ``newer-version`` or ``unreadable``."""
+    """Why a unit yields no events: ``not-a-session``, ``newer-version``, ``unreadable`` or ``corrupt``.
+
+    If a header could be read all the same, the batch carries its session without events, so that its
+    workspace can be told what could not be read (SPEC 16.3).
+    """
 
     kind: Literal["not-a-session", "newer-version", "unreadable", "corrupt"]
     message: str
@@ -84,7 +88,7 @@ class SessionDelta:
     A delta replaces: what was known of the session from ``first_seq`` on gives way to ``events``.
     ``inherited`` is the number of leading events that are copies of the parent's log (a fork).
     ``title`` is a title that the source reports beside the log (SPEC 16.6.7), not a title event.
-    ``native_writer_holds`` is True while a live writer seems to hold the log (SPEC 16.6.6).
+    Whether a writer may still hold the log (SPEC 16.6.6) changes with time alone: ask ``held.py``.
     """
 
     header: SessionHeader

@@ -8,11 +8,13 @@ from typing import Final
 
 from .codex import CodexReader
 from .dsh import DshReader
+from .opencode import OpenCodeReader
 from .seam import Reader
 
 _ALL: Final[tuple[Reader, ...]] = (
     DshReader(),
     CodexReader(),
+    OpenCodeReader(),
 )
 
 READERS: Final[Mapping[str, Reader]] = MappingProxyType({reader.format: reader for reader in _ALL})

@@ -90,6 +90,11 @@ class SessionLog:
             self.log_only(native_type)
         self._native = UNSET
 
+    def at(self, time_ms: int | None) -> None:
+        """The rest of the record happens at ``time_ms``, if that is known."""
+        if time_ms is not None:
+            self.state.time = time_ms
+
     @property
     def now(self) -> int:
         time = self.state.time
@@ -118,16 +123,17 @@ class SessionLog:
         sources: Iterable[int] = (),
         replaces: tuple[int, int] | None = None,
         typed: str = "",
+        continues: bool = False,
     ) -> int:
         """A prompt, or text put before the model in a user's place if ``source.kind`` is not ``user``.
 
         ``typed`` is what the person typed, if the prompt holds more than that; it makes a better title.
+        ``continues``: another part of the prompt before.
         """
         state = self.state
         human = source.get("kind") == "user"
-        if human and not state.turns_marked:
-            state.turn += 1
-            state.turn_ended = False
+        if human and not continues and not state.turns_marked:
+            state.turn, state.step, state.turn_ended = state.turn + 1, 0, False
         seq = state.next_seq
         data = message(message_id or self._own_id(), "user", blocks, dict(source))
         self._emit_surface("user/message", data, sources=sources, replaces=replaces)
@@ -265,6 +271,12 @@ class SessionLog:
         self.state.abandoned = (surface[start], surface[-1])
         kept = set(surface[:start])
         self.state.prompts = [seq for seq in self.state.prompts if seq in kept]
+
+    def abandon_before(self, seq: int | None) -> None:
+        """What is visible before event ``seq`` (all if None) gives way to the next message: a compaction."""
+        gone = self.state.surface if seq is None else self._before(seq)
+        if gone:
+            self.state.abandoned = (gone[0], gone[-1])
 
     def abandon_prompts(self, count: int) -> None:
         """A rewind by whole turns: the last ``count`` human prompts and what followed them."""

@@ -1,0 +1,5 @@
+"""Reader of OpenCode sessions (README.md)."""
+
+from .reader import OpenCodeReader
+
+__all__ = ["OpenCodeReader"]

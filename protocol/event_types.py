@@ -11,7 +11,6 @@ from typing import Final
 
 from .errors import UnsupportedFormat
 from .event import Event
-from .text import member
 
 CORE_TYPES: Final = frozenset(
     (
@@ -122,4 +121,5 @@ def is_retired(event: Event) -> bool:
     """True for the shapes of SPEC 1.5.4."""
     if event.type in RETIRED_TYPES:
         return True
-    return event.type == "request/header" and member(event.data, "reason") == "fallback"
+    data = event.data
+    return event.type == "request/header" and isinstance(data, dict) and data.get("reason") == "fallback"

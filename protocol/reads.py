@@ -15,6 +15,7 @@ from .errors import Code, CorruptLog, QueryError
 from .event import Event
 from .header import SessionHeader
 from .json_value import is_safe_integer, whole
+from .limits import check_window as _check_sides
 from .messages_shape import validate_log
 from .records import EventRecord, EventWindow, SessionLog, SurfaceView
 from .surface import fold
@@ -41,13 +42,7 @@ def check_window(before: object = 0, after: object = 0, *, maximum: int = READ_W
     Raises: QueryError: INVALID_WINDOW: a side is no integer in 0..``maximum``.
     Source: SPEC 8.4.
     """
-    sides = []
-    for side in (before, after):
-        size = whole(side)
-        if not is_safe_integer(size) or not 0 <= size <= maximum:
-            raise QueryError(Code.INVALID_WINDOW, f"a read window is an integer from 0 to {maximum}")
-        sides.append(size)
-    return Window(*sides)
+    return Window(*_check_sides(before, after, maximum))
 
 
 def event_number(seq: object) -> int:

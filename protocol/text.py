@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from .event import Event
+from .event_types import CORE_TYPES, EXTENSION_TYPES
 from .json_value import JSON
 from .whitespace import WS
 
@@ -20,7 +21,12 @@ _NAMED_ENDS: Final = frozenset(("aborted", "max-tokens", "interrupted"))
 
 def event_text(event: Event) -> str:
     """The event's semantic text; empty if it is no document."""
-    return join_parts(_PARTS.get(event.type, _foreign_record)(event.data))
+    parts = _PARTS.get(event.type)
+    if parts is None:
+        if event.type in CORE_TYPES or event.type in EXTENSION_TYPES:
+            return ""
+        parts = _foreign_record
+    return join_parts(parts(event.data))
 
 
 def join_parts(parts: Iterable[str]) -> str:

@@ -100,6 +100,13 @@ def test_other_types_carry_no_text(type_: str) -> None:
     assert event_text(event(type_, 0, data)) == ""
 
 
+@pytest.mark.parametrize("type_", sorted((CORE_TYPES | EXTENSION_TYPES) - TEXT_TYPES))
+def test_the_shape_of_foreign_records_gives_no_text_to_our_own_types(type_: str) -> None:
+    shape: JSON = {"text": "found", "native": {"text": "secret"}}
+    assert event_text(event(type_, 0, shape)) == ""
+    assert event_text(event("codex/thing", 0, shape)) == "found"
+
+
 MALFORMED: list[JSON] = [
     None,
     1,

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
+from .claude_code import ClaudeCodeReader
 from .codex import CodexReader
 from .dsh import DshReader
 from .opencode import OpenCodeReader
@@ -13,6 +14,7 @@ from .seam import Reader
 
 _ALL: Final[tuple[Reader, ...]] = (
     DshReader(),
+    ClaudeCodeReader(),
     CodexReader(),
     OpenCodeReader(),
 )

@@ -27,11 +27,11 @@ def read_folder(reader: Reader, root: Path) -> Iterator[tuple[LogUnit, Collected
 
 
 def json_lines(path: Path) -> tuple[list[JSON], int]:
-    """The values of a JSONL file that parse line by line, and how many lines do not."""
+    """The values of a JSONL file that parse line by line, and how many lines do not (comments are none)."""
     values: list[JSON] = []
     bad = 0
     for line in path.read_bytes().split(b"\n"):
-        if not line.strip():
+        if not line.strip() or line.lstrip().startswith(b"//"):
             continue
         try:
             values.append(json.loads(line))

@@ -27,7 +27,7 @@ from .lines import TORN_TAIL, Chunk, Line, file_chunks, split_lines
 from .prefix import prefix_digest, prefix_verifies
 from .salvage import Piece, salvage, whole_prefix
 from .seam import Checkpoint, LogUnit, Loss, ReadBatch, Refusal, SessionDelta
-from .whole import read_values, shape_of
+from .whole import Shape, read_values, shape_of
 
 BATCH_BYTES: Final = 2 << 20
 BATCH_RECORDS: Final = 8192
@@ -95,10 +95,12 @@ def read_jsonl(
     """
     start = _resume(unit.path, checkpoint, new_mapper)
     reading = _Reading(unit.path, start, open_chunks)
-    if start.restart and _is_foreign(unit.path, new_mapper, open_chunks):
-        yield reading.whole()
-        return
-    yield from reading.batches(stopped)
+    shape = _shape(unit.path, new_mapper, open_chunks) if start.restart else "lines"
+    values = read_values(unit.path) if shape != "lines" else []
+    if values or shape == "neither":
+        yield reading.whole(values)
+    else:
+        yield from reading.batches(stopped)
 
 
 @attrs.frozen
@@ -121,13 +123,13 @@ def _resume(path: Path, checkpoint: Checkpoint | None, new_mapper: MapperFactory
     return _Start(new_mapper(None), 0, restart=True)
 
 
-def _is_foreign(path: Path, new_mapper: MapperFactory, open_chunks: Opener) -> bool:
+def _shape(path: Path, new_mapper: MapperFactory, open_chunks: Opener) -> Shape:
     def is_record(obj: dict[str, JSON]) -> bool:
         mapper = new_mapper(None)
         mapper.feed(Record(obj, 0, 0))
         return mapper.verdict() is not False
 
-    return shape_of(open_chunks(path, 0), is_record) != "lines"
+    return shape_of(open_chunks(path, 0), is_record)
 
 
 @attrs.define(eq=False)
@@ -172,17 +174,13 @@ class _Reading:
                 self._line(line)
             yield self._batch(checkpoint, last=True, provisional=True)
 
-    def whole(self) -> ReadBatch:
-        """Read the log as one document, or as values one after the other, whatever the lines are."""
+    def whole(self, values: list[dict[str, JSON]]) -> ReadBatch:
+        """Take the log as one document or as values one after the other, whatever its lines are."""
         self.bytes_read = self.path.stat().st_size
-        try:
-            values = read_values(self.path)
-        except ValueError:
-            values = []
-        for value in values:
-            self._feed(Record(value, 0, self.bytes_read))
         if not values:
             return self._refused("neither records a line nor one JSON document")
+        for value in values:
+            self._feed(Record(value, 0, self.bytes_read))
         return self._batch(None, last=True)
 
     def _is_full(self) -> bool:

@@ -20,14 +20,15 @@ DOCUMENT_MAX_BYTES: Final = 64 << 20
 _LOOK_LINES: Final = 4096
 _LOOK_BYTES: Final = 4 << 20
 
-Shape: TypeAlias = Literal["lines", "values", "neither"]
+Shape: TypeAlias = Literal["lines", "damaged", "neither"]
 
 
 def shape_of(chunks: Iterator[Chunk], is_record: Callable[[dict[str, JSON]], bool]) -> Shape:
     """Tell what a log is from its first 4096 lines or 4 MB.
 
-    ``lines`` if its first line with something on it is an object, if half the lines yield objects, or
-    if one line is an object that ``is_record`` knows; else ``values``: to be read as a whole, if at all.
+    ``lines``: its first line with something on it is an object, or most lines are. ``damaged``: most are
+    not, but one is an object that ``is_record`` knows. ``neither``: not even that. The latter two are to
+    be tried as a whole first.
     """
     good = bad = seen = known = 0
     for line in split_lines(chunks):
@@ -45,9 +46,9 @@ def shape_of(chunks: Iterator[Chunk], is_record: Callable[[dict[str, JSON]], boo
         seen += line.length
         if good + bad >= _LOOK_LINES or seen >= _LOOK_BYTES:
             break
-    if known or good > bad:
+    if good > bad or not bad:
         return "lines"
-    return "values" if bad else "lines"
+    return "damaged" if known else "neither"
 
 
 def _content(raw: bytes | None) -> bytes:
@@ -92,16 +93,20 @@ def read_document(path: Path, max_bytes: int = DOCUMENT_MAX_BYTES) -> JSON:
 def read_values(path: Path, max_bytes: int = DOCUMENT_MAX_BYTES) -> list[dict[str, JSON]]:
     """The objects of a file that holds one document, a list of objects, or values one after the other.
 
-    Raises: OSError. ValueError: it holds something else, or is above ``max_bytes``.
+    Empty if it holds anything else, or is above ``max_bytes``. Raises: OSError.
     """
     try:
         value = read_document(path, max_bytes)
-    except ValueError:
-        with open_regular(path) as file:
-            raw = file.read(max_bytes + 1)
-        if len(raw) > max_bytes:
-            raise
-        values = list(values_of(lenient_text(raw)))
-    else:
         values = value if isinstance(value, list) else [value]
+    except ValueError:
+        values = _values(path, max_bytes)
     return [item for item in values if isinstance(item, dict)]
+
+
+def _values(path: Path, max_bytes: int) -> list[JSON]:
+    with open_regular(path) as file:
+        raw = file.read(max_bytes + 1)
+    try:
+        return [] if len(raw) > max_bytes else list(values_of(lenient_text(raw)))
+    except ValueError:
+        return []

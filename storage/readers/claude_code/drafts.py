@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TypeAlias
 
 import msgspec
 
@@ -11,10 +10,9 @@ from ....protocol.event import Event
 from ....protocol.json_value import JSON
 from ....protocol.surface import SURFACE_TYPES
 from ....protocol.text import event_text, join_parts
+from ..api_content import Blocks
 from ..corelog.shapes import USER, json_text, message, result_message
 from .surface_track import HUMAN_PROMPT, INJECTED, OTHER
-
-Blocks: TypeAlias = list[JSON]
 
 
 class Draft(msgspec.Struct):

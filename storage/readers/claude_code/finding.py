@@ -34,11 +34,9 @@ def usual_places(environ: Mapping[str, str], home: Path) -> list[Path]:
 
 def units(root: Path) -> Iterator[LogUnit | SkippedPath]:
     """Every ``.jsonl`` under ``root``; ``root`` itself may be one log, or a JSON export of one."""
-    for found in walk(root, lambda name: name.endswith(".jsonl")):
+    for found in walk(root, lambda name: name.endswith(".jsonl"), lambda name: name != _SPILLED):
         if isinstance(found, SkippedPath):
             yield found
-        elif _SPILLED in found.relative_to(root).parts:
-            continue
         elif found != root and found.name in _NOT_LOGS:
             yield SkippedPath(path=found, reason=_NOT_LOGS[found.name])
         else:

@@ -9,8 +9,8 @@ from typing import Final
 import msgspec
 
 from ....protocol.json_value import JSON
+from ..record_table import Entry
 from .fields import mapping, string
-from .record_table import Entry
 from .records import is_side
 
 MISPLACED_LANE: Final = -1

@@ -16,10 +16,10 @@ import msgspec
 
 from ....protocol.json_value import JSON
 from ..corelog.shapes import COMPACTION
+from ..record_table import Entry, RecordTable, Row
 from .drafts import Draft
 from .fields import mapping, string, strings
 from .mapping import is_act, is_summary
-from .record_table import Entry, RecordTable, Row
 from .surface_track import HUMAN_PROMPT, INJECTED, Rows, SurfaceStep, SurfaceTrack
 
 NOTE_KEPT: Final = "a compaction kept messages that stand apart; those between count as kept too"

@@ -7,7 +7,7 @@ from typing import Final
 
 from ....protocol.json_value import JSON
 from ....protocol.text import join_parts
-from .blocks import plain_text
+from ..api_content import plain_text
 from .fields import mapping, string, strings
 
 _SILENT_SYSTEM: Final = frozenset(("compact_boundary", "microcompact_boundary", "turn_duration"))

@@ -13,13 +13,13 @@ import msgspec
 
 from ....protocol.json_value import JSON
 from ..driver import Record
+from ..record_table import CallTable, Entry
 from ..seam import Refusal, SessionDelta
 from .drafts import Draft, drafts_text, with_native
 from .fields import items, string
 from .identity import MISPLACED_LANE, Belongs, Identity
 from .links import Links, LinksState
 from .mapping import kept, map_record, prompt_text
-from .record_table import CallTable, Entry
 from .records import content_digest, is_claude_record, is_side, time_of
 from .session_build import Facts, SessionBuild
 from .surface_track import LOG_ONLY, SurfaceStep

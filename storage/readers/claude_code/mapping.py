@@ -10,8 +10,9 @@ from typing import Final
 
 from ....protocol.json_value import JSON
 from ....protocol.whitespace import WS
+from ..api_content import plain_text
 from ..corelog.shapes import COMPACTION, USER
-from .blocks import message_drafts, plain_text
+from .blocks import message_drafts
 from .drafts import Draft, assistant_draft, log_draft, user_draft, with_native
 from .fields import mapping, string
 from .log_text import log_text

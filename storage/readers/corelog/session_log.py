@@ -73,8 +73,11 @@ class SessionLog:
 
     # -- records ---------------------------------------------------------------------------------
 
-    def begin(self, native: JSON, time_ms: int | None) -> None:
-        """Start one native record. Without a time of its own it happens when the last one did."""
+    def begin(self, native: JSON | UnsetType, time_ms: int | None) -> None:
+        """Start one native record. Without a time of its own it happens when the last one did.
+
+        UNSET for a piece of a record that another event keeps whole.
+        """
         state = self.state
         self._native, self._emitted = native, state.next_seq
         if time_ms is not None:
@@ -84,10 +87,10 @@ class SessionLog:
         elif state.time is None:
             state.time = self.created_at
 
-    def finish(self, native_type: str) -> None:
-        """End the record; one that meant nothing yet becomes ``<format>/<native type>``."""
+    def finish(self, native_type: str, text: str = "") -> None:
+        """End the record; one that meant nothing yet becomes ``<format>/<native type>``, with ``text``."""
         if self.state.next_seq == self._emitted:
-            self.log_only(native_type)
+            self.log_only(native_type, text)
         self._native = UNSET
 
     def at(self, time_ms: int | None) -> None:
@@ -110,9 +113,10 @@ class SessionLog:
 
     # -- events ----------------------------------------------------------------------------------
 
-    def log_only(self, native_type: str) -> int:
-        """A record kept for exact reads alone."""
-        return self._emit(f"{self.format}/{native_type[:_TYPE_MAX] or 'unknown'}", {})
+    def log_only(self, native_type: str, text: str = "") -> int:
+        """A record kept for exact reads, and for search as far as ``text`` goes (SPEC 16.7.2)."""
+        data: dict[str, JSON] = {"text": text} if text else {}
+        return self._emit(f"{self.format}/{native_type[:_TYPE_MAX] or 'unknown'}", data)
 
     def user(
         self,

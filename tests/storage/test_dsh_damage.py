@@ -11,7 +11,8 @@ from session_query.storage.readers.collect import Collected
 from session_query.storage.readers.dsh import READER
 from session_query.storage.readers.seam import LogUnit, SkippedPath
 from support.dsh_logs import HEADER, at, events, lines, log, read, session_of, user, zstd
-from support.reader_conformance import never, read_unit, unit_of, units_of
+from support.mutations import mutate
+from support.reader_conformance import check_session, never, read_unit, unit_of, units_of
 from support.worked import worked_log
 
 WORKED, _ = worked_log("dsh")
@@ -196,3 +197,14 @@ def test_a_named_zstd_file_may_be_called_anything(tmp_path: Path) -> None:
     path = tmp_path / "backup"
     path.write_bytes(zstd(log(user(0, "x"))))
     assert len(session_of(read_unit(READER, unit_of(READER, path, path))).events) == 1
+
+
+def test_worked_log_survives_any_damage(tmp_path: Path) -> None:
+    """Links, rows, seeds and older shapes under fire: the session that is left always folds."""
+    path = tmp_path / "session.jsonl"
+    path.write_bytes(WORKED)
+    (unit,) = units_of(READER, path)
+    for seed in range(200):
+        path.write_bytes(mutate(seed, WORKED).content)
+        for session in read_unit(READER, unit).sessions.values():
+            check_session(session)

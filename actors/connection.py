@@ -1,0 +1,397 @@
+"""One connection: hello, a reader, a writer, its requests, its live sessions, its end.
+
+The reader only reads and dispatches, so that cancels get through whatever is running; it is also the task
+that decides when the connection ends. Only the writer sends. Each request runs in its own task of the
+connection's nursery. On the way out, every stage is an explicit line of ``run``: requests are told, awaited,
+and only then the sessions are detached and the socket is closed.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Hashable
+from typing import Final
+
+import attrs
+import trio
+
+from ..protocol.wire import messages as m
+from ..protocol.wire.codec import SERVER_CODECS, Codec, Frame, FrameError
+from ..protocol.wire.codes import WireCode, WireError
+from ..protocol.wire.identity import Owner
+from ..protocol.wire.limits import PROTOCOL_VERSION
+from ..protocol.wire.methods import METHODS
+from ..protocol.wire.parts import split_answer
+from .answers import Answers
+from .authority import check_role
+from .backpressure import Outbox, OutboxClosed, SlowPeer
+from .failures import log_failure
+from .lanes import Lanes
+from .link import (
+    CLOSE_GOING_AWAY,
+    CLOSE_INTERNAL,
+    CLOSE_NORMAL,
+    CLOSE_POLICY,
+    CLOSE_PROTOCOL,
+    CLOSE_TOO_LARGE,
+    Link,
+    LinkClosed,
+)
+from .requests import RunningRequest
+from .server_config import ServerConfig
+from .server_state import ServerState
+from .wire_service import WireService
+
+logger = logging.getLogger(__name__)
+
+THREAD_BYTES: Final = 64 * 1024
+"""Frames above this leave the event loop when they need the slow decoder (some 5 MB/s of Python)."""
+
+
+class Ending(Exception):
+    """The connection ends with this code and reason. ``deliver``: what is queued is still worth sending."""
+
+    def __init__(self, code: int, reason: str, *, deliver: bool = True) -> None:
+        super().__init__(code, reason)
+        self.code = code
+        self.reason = reason
+        self.deliver = deliver
+
+
+@attrs.define(eq=False)
+class Connection:
+    """One peer after the handshake. Owner task: ``run``."""
+
+    id: str
+    link: Link
+    service: WireService
+    config: ServerConfig
+    state: ServerState
+    host: str
+    owner: Owner | None = attrs.field(default=None, init=False)
+    client: m.Software | None = attrs.field(default=None, init=False)
+    _answers: Answers | None = attrs.field(default=None, init=False, repr=False)
+    _codec: Codec[m.ClientMessage] = attrs.field(init=False, repr=False)
+    _outbox: Outbox = attrs.field(init=False, repr=False)
+    _running: dict[int, RunningRequest] = attrs.field(factory=dict, init=False, repr=False)
+    _lanes: Lanes = attrs.field(factory=Lanes, init=False, repr=False)
+    _sessions: set[str] = attrs.field(factory=set, init=False, repr=False)
+    _reading: trio.CancelScope = attrs.field(factory=trio.CancelScope, init=False, repr=False)
+    _end: Ending | None = attrs.field(default=None, init=False)
+    _going_away: bool = attrs.field(default=False, init=False)
+    _bad_frames: int = attrs.field(default=0, init=False)
+    _pinged_at: float | None = attrs.field(default=None, init=False)
+    _idle: trio.Event = attrs.field(factory=trio.Event, init=False, repr=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._codec = SERVER_CODECS[self.link.encoding or "json"]
+        self._outbox = Outbox(self.config.unsent_bytes)
+        self._idle.set()
+
+    # ------------------------------------------------------------ life
+
+    async def run(self) -> None:
+        """Serve the peer until one of us ends it. Expected ends return; bugs leave after cleaning up."""
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._write)
+                with self._reading:
+                    await self._read_all(nursery)
+                await self._settle_requests()
+                await self._flush()
+                nursery.cancel_scope.cancel(reason="the connection ends")
+        finally:
+            self._outbox.close()
+            with trio.move_on_after(self.config.settle_s, shield=True) as scope:
+                await self._detach_all()
+            if scope.cancelled_caught:
+                logger.warning("%s: detaching its sessions took too long", self.id)
+            end = self._end or Ending(CLOSE_INTERNAL, "internal failure")
+            await self.link.close(end.code, end.reason, self.config.close_s)
+            self.state.ended(end.reason)
+
+    def end(self, code: int, reason: str, *, deliver: bool = True) -> None:
+        """End the connection from outside its reader. The first reason stands."""
+        if self._end is None:
+            self._end = Ending(code, reason, deliver=deliver)
+            self._reading.cancel(reason=reason)
+
+    async def _read_all(self, nursery: trio.Nursery) -> None:
+        try:
+            if self.link.encoding is None:
+                self._send_now(_unsupported())
+                raise Ending(CLOSE_PROTOCOL, "unsupported version")
+            await self._authenticate()
+            while True:
+                await self._read_one(nursery)
+        except Ending as end:
+            self._end = self._end or end
+        except LinkClosed as closed:
+            self._end = self._end or Ending(CLOSE_NORMAL, _close_word(closed), deliver=False)
+
+    async def _settle_requests(self) -> None:
+        """Tell what still runs, wait for it; a handler that does not notice is cancelled after a while."""
+        if self._end is not None and not self._end.deliver:
+            self._outbox.close()
+        if not self._running:
+            return
+        self.abort_requests("shutdown" if self._going_away else "disconnected")
+        with trio.move_on_after(self.config.settle_s):
+            await self._idle.wait()
+        for request in tuple(self._running.values()):
+            logger.warning("%s: request %d goes on without its peer; cancelled", self.id, request.id)
+            request.scope.cancel(reason="its peer has gone and it did not notice")
+        if self._running:
+            self._outbox.close()  # an answer may be waiting for room that will never come
+            await self._idle.wait()  # unbounded on purpose: what a handler shields must settle (SPEC 4.8)
+
+    async def _flush(self) -> None:
+        with trio.move_on_after(self.config.close_s):
+            await self._outbox.drained()
+
+    async def _detach_all(self) -> None:
+        if self.owner is not None:
+            for session_id in sorted(self._sessions):
+                await self.service.detach(session_id, self.owner)
+
+    # ------------------------------------------------------------ reading
+
+    async def _authenticate(self) -> None:
+        """The first message must be a ``hello`` with a good token (SPEC 16.11)."""
+        with trio.move_on_after(self.config.hello_s) as scope:
+            message = await self._receive()
+        if scope.cancelled_caught:
+            raise Ending(CLOSE_POLICY, "no hello")
+        token = message.token if isinstance(message, m.Hello) else None
+        entry = await self.state.tokens.find(token) if token is not None else None
+        if not isinstance(message, m.Hello) or entry is None:
+            await trio.sleep(self.state.throttle.failed(self.host, trio.current_time()))
+            request_id = getattr(message, "id", None)
+            self._send_now(
+                m.Error(id=request_id, code=WireCode.UNAUTHENTICATED, message="a valid token is needed")
+            )
+            raise Ending(CLOSE_POLICY, "unauthenticated")
+        self.client = message.client
+        self.owner = Owner(token_id=entry.id, connection_id=self.id, role=entry.role, reach=entry.reach)
+        self._answers = Answers(self.service, self.config, self.state, self.owner, self._sessions)
+        self.link.stream.budget_bytes = None
+        self.state.authenticated(self)
+        self._send_now(self._welcome(self.owner))
+
+    def _welcome(self, owner: Owner) -> m.Welcome:
+        config = self.config
+        return m.Welcome(
+            protocol=PROTOCOL_VERSION,
+            server=m.Software(name=config.server_name, version=config.server_version),
+            instance=self.state.instance,
+            role=owner.role,
+            limits=m.Limits(
+                frame_bytes=config.frame_bytes,
+                part_bytes=config.part_bytes,
+                fetch_bytes=config.fetch_bytes,
+                in_flight=config.in_flight,
+                keepalive_ms=int(config.keepalive_s * 1000),
+            ),
+            features=["follow", "parts"],
+        )
+
+    async def _receive(self) -> m.ClientMessage:
+        """The next message. Raises: LinkClosed, Ending. Bad frames are answered and skipped."""
+        while True:
+            frame = await self.link.receive()
+            if isinstance(frame, str) and self._too_large(frame):
+                raise Ending(CLOSE_TOO_LARGE, f"a frame may have {self.config.frame_bytes} bytes")
+            try:
+                return await self._decode(frame)
+            except FrameError as error:
+                if self.owner is None:
+                    raise Ending(CLOSE_POLICY, "unauthenticated") from None
+                self._refuse_frame(error)
+
+    async def _decode(self, frame: Frame) -> m.ClientMessage:
+        if len(frame) <= THREAD_BYTES:
+            return self._codec.decode(frame)
+        if self._codec.encoding == "json":
+            message = self._codec.decode_quickly(frame)
+            if message is not None:
+                return message
+        return await trio.to_thread.run_sync(self._codec.decode, frame)
+
+    def _too_large(self, text: str) -> bool:
+        """The library counts characters; text of few bytes each can be four times as long."""
+        return 4 * len(text) > self.config.frame_bytes < len(text.encode("utf-8", "surrogatepass"))
+
+    def _refuse_frame(self, error: FrameError) -> None:
+        self._bad_frames += 1
+        self._send_now(m.Error(id=error.id, code=error.code.value, message=error.message))
+        if self._bad_frames > self.config.bad_frames_max:
+            raise Ending(CLOSE_PROTOCOL, "too many bad frames")
+
+    async def _read_one(self, nursery: trio.Nursery) -> None:
+        message = await self._receive()
+        self.state.count(m.tag_of(type(message)))
+        if isinstance(message, m.Cancel):
+            request = self._running.get(message.id)
+            if request is not None:  # otherwise it has just been answered
+                request.abort("cancelled", message.reason)
+        elif isinstance(message, m.Hello):
+            self._refuse_frame(FrameError(WireCode.BAD_FRAME, "hello was said already"))
+        else:
+            self._dispatch(nursery, message)
+
+    def _dispatch(self, nursery: trio.Nursery, message: m.Request) -> None:
+        """Start the request's task, or answer why not. Sync: arrival order is the order of the lanes."""
+        assert self.owner is not None
+        if message.id in self._running:
+            self._refuse_frame(FrameError(WireCode.BAD_FRAME, f"request {message.id} is still running"))
+            return
+        try:
+            if self._going_away:
+                raise WireError(WireCode.SHUTTING_DOWN, "the service is stopping")
+            if len(self._running) >= self.config.in_flight:
+                retry = self.config.busy_retry_ms
+                raise WireError(WireCode.BUSY, "too many requests are running", retry_after_ms=retry)
+            check_role(self.owner.role, type(message))
+        except WireError as error:
+            self._send_now(
+                m.Error(
+                    id=message.id,
+                    code=error.code.value,
+                    message=error.message,
+                    retry_after_ms=error.retry_after_ms,
+                )
+            )
+            return
+        key = self._lane_of(message)
+        request = RunningRequest(message, None if key is None else self._lanes.enter(key))
+        if not self._running:
+            self._idle = trio.Event()
+        self._running[message.id] = request
+        nursery.start_soon(self._serve, request)
+
+    def _lane_of(self, message: m.Request) -> Hashable:
+        """Requests that must keep their order, and not overlap, share a lane (SPEC 16.5)."""
+        match message:
+            case m.Attach():
+                session_id = message.session.get("id") if isinstance(message.session, dict) else None
+                return ("session", session_id) if isinstance(session_id, str) else None
+            case m.Append() | m.Detach():
+                return ("session", message.session_id)
+            case m.Call() if message.tool in self.state.exclusive_tools:
+                reach = tuple(message.reach) if isinstance(message.reach, list) else message.reach
+                return ("search", message.agent, message.workspace, reach)
+            case m.Query() if message.method in METHODS and METHODS[message.method].searches:
+                return ("query",)
+        return None
+
+    # ------------------------------------------------------------ answering
+
+    async def _serve(self, request: RunningRequest) -> None:
+        """Run one request and queue its answer. The in-flight place is held until then."""
+        assert self._answers is not None
+        try:
+            try:
+                answer = await self._answers.answer(request, self._send_progress)
+            finally:
+                request.leave_lane()
+            self.state.count_answer(answer)
+            await self._deliver(answer)
+        except OutboxClosed:
+            pass  # the connection is ending: there is nobody to tell
+        finally:
+            del self._running[request.id]
+            if not self._running:
+                self._idle.set()
+
+    async def _deliver(self, answer: m.Answer) -> None:
+        await self._outbox.room()
+        data = self._encode(answer)
+        size = self.config.part_bytes
+        if len(data) <= size:
+            await self._outbox.put(data)
+            return
+        for part in split_answer(answer.id or 0, data, size, text=self._codec.encoding == "json"):
+            await self._outbox.put(self._codec.encode(part))
+
+    def _encode(self, answer: m.Answer) -> bytes:
+        try:
+            return self._codec.encode(answer)
+        except WireError as error:
+            return self._codec.encode(m.Error(id=answer.id, code=error.code.value, message=error.message))
+        except Exception as exc:  # a value that is no JSON: the service's bug costs this answer, not the peer
+            log_failure("encode", answer.id, WireCode.INTERNAL.value, exc, level=logging.ERROR)
+            return self._codec.encode(
+                m.Error(id=answer.id, code=WireCode.INTERNAL.value, message="the answer could not be encoded")
+            )
+
+    def _send_progress(self, request_id: int, done: int, total: int | None, unit: str) -> None:
+        if not self._outbox.crowded and request_id in self._running:
+            self._send_now(m.Progress(id=request_id, done=done, total=total, unit=unit))
+
+    def _send_now(self, message: m.ServerMessage) -> None:
+        """Queue a small frame without waiting; a peer that lets them pile up is cut off."""
+        try:
+            self._outbox.put_nowait(self._codec.encode(message))
+        except SlowPeer:
+            self.end(CLOSE_POLICY, "slow reader", deliver=False)
+        except OutboxClosed:
+            pass  # the connection is ending: there is nobody to tell
+
+    async def _write(self) -> None:
+        """The only sender. A cancelled send ends the connection: unknown bytes are on the wire."""
+        try:
+            while True:
+                frame = await self._outbox.take()
+                await self.link.send(frame, self._codec.encoding)
+                self._outbox.sent(frame)
+        except OutboxClosed:
+            return
+        except LinkClosed as closed:
+            self._outbox.close()
+            self.end(CLOSE_NORMAL, _close_word(closed), deliver=False)
+
+    # ------------------------------------------------------------ from the server
+
+    def say_goaway(self, reason: str, grace_ms: int) -> None:
+        """No new requests from here on."""
+        if not self._going_away:
+            self._going_away = True
+            self._send_now(m.Goaway(reason=reason, grace_ms=grace_ms))
+
+    def abort_requests(self, kind: m.AbortKind) -> None:
+        for request in tuple(self._running.values()):
+            request.abort(kind)
+
+    @property
+    def idle(self) -> trio.Event:
+        """Set while no request runs."""
+        return self._idle
+
+    def watch(self, now: float, nursery: trio.Nursery) -> None:
+        """Look at silence, stalls and the token; called by the server every ``watch_s``."""
+        stream, config = self.link.stream, self.config
+        if self.owner is not None and not self.state.tokens.holds(self.owner.token_id):
+            self._send_now(m.Error(code=WireCode.UNAUTHENTICATED.value, message="the token was revoked"))
+            self.end(CLOSE_POLICY, "token revoked")
+        elif stream.stalled_s(now) > config.stall_s:
+            self.end(CLOSE_POLICY, "slow reader", deliver=False)
+        elif now - stream.heard_at < config.keepalive_s:
+            self._pinged_at = None
+        elif self._pinged_at is None:
+            self._pinged_at = now
+            nursery.start_soon(self.link.ping)
+        elif now - self._pinged_at > config.keepalive_timeout_s:
+            self.end(CLOSE_GOING_AWAY, "keepalive timeout", deliver=False)
+
+
+def _unsupported() -> m.Error:
+    return m.Error(
+        code=WireCode.UNSUPPORTED_VERSION.value,
+        message="this server speaks session-query.v1.json and session-query.v1.msgpack",
+    )
+
+
+def _close_word(closed: LinkClosed) -> str:
+    return {1000: "closed by peer", 1001: "closed by peer", 1006: "lost", 1009: "frame too large"}.get(
+        closed.code, "closed by peer with a fault"
+    )

@@ -57,6 +57,11 @@ def _token_text(char: str) -> str:
     return without_single_mark(fold_char(char))
 
 
+def is_unspaced(token: str) -> bool:
+    """Whether a token is one character of a script written without spaces, or of Hangul."""
+    return len(token) == 1 and _UNSPACED.match(token) is not None
+
+
 def without_single_mark(char: str) -> str:
     """Return the bare letter of a Latin letter that carries exactly one mark, else ``char`` (SPEC 6.3)."""
     parts = unicodedata.normalize("NFD", char)

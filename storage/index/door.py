@@ -217,9 +217,10 @@ class IndexWriter(Protocol):
         ...
 
     def scrub(self) -> None:
-        """Outside a transaction: make sure that no word of a deleted session is left anywhere in the file.
+        """Outside a transaction: make sure that no word of a deleted session is left in the file.
 
-        Needed after ``delete`` for ``forget`` only. Rewrites the full-text part: seconds for a million events.
+        Needed after ``delete`` for ``forget`` only. Where the full-text part must be rewritten for it
+        that takes seconds for a million events.
         """
         ...
 

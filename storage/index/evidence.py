@@ -1,0 +1,206 @@
+"""Which documents and sessions in scope hold which words of a query; nothing outside the scope is seen.
+
+A *mask* has a bit for each word. Postings are read rarest word first until a budget is spent; words
+beyond it are looked up only where it matters: in the texts of candidates, and in spans for sessions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Final
+
+import attrs
+
+from .looking import Looking
+from .query_words import QueryWords, Word, quoted, word_match
+from .relevance import word_weight
+from .schema import BLOCK_BITS
+from .scope import Scope, Sql
+
+POSTINGS_MAX: Final = 40_000
+"""Postings brought into Python for one search, about 0.6 us each."""
+COMMON_SESSIONS: Final = 0.5
+COMMON_EVENTS: Final = 0.05
+"""A word is common if more than half of the sessions and one event in twenty hold it: it tells no session
+from another (SPEC 16.1.4)."""
+VERY_COMMON_EVENTS: Final = 0.25
+"""If all words of a query are common, those in at most a quarter of the events still count."""
+COMMON_TOTAL_MIN: Final = 8
+"""Among fewer sessions (events, inside one session) no word is common: such counts say nothing."""
+
+
+@attrs.frozen(kw_only=True)
+class Totals:
+    """What the reach holds before any filter. ``units``: sessions, or events inside one session."""
+
+    units: int
+    events: int
+    mean_chars: float
+
+
+class Evidence:
+    """The words of one query in one scope. Lists follow ``words.words``.
+
+    ``reach``: the scope without filters, which alone weights come from (SPEC 16.1.3).
+    """
+
+    def __init__(
+        self, looking: Looking, words: QueryWords, reach: Scope, totals: Totals, inside: bool
+    ) -> None:
+        self.looking = looking
+        self.words = words
+        self.reach = reach
+        self.totals = totals
+        self.inside = inside
+        self.truncated = False
+
+    @cached_property
+    def holders(self) -> list[int]:
+        """How many units in reach hold each word."""
+        return [self._count_holders(word) for word in self.words.words]
+
+    @cached_property
+    def weights(self) -> list[float]:
+        return [word_weight(held, max(self.totals.units, held)) for held in self.holders]
+
+    @cached_property
+    def informative(self) -> list[int]:
+        """The words that tell sessions apart, ascending; none if all are common (SPEC 16.1.4)."""
+        every = range(len(self.words.words))
+        found = [n for n in every if not self._is_common(n, COMMON_EVENTS)]
+        return found or [n for n in every if not self._is_common(n, VERY_COMMON_EVENTS)]
+
+    def _is_common(self, number: int, event_share: float) -> bool:
+        totals = self.totals
+        if totals.units < COMMON_TOTAL_MIN or self.holders[number] <= COMMON_SESSIONS * totals.units:
+            return False
+        if self.inside:
+            return True
+        limit = int(event_share * totals.events) + 1
+        return self._events_holding(self.words.words[number], limit) >= limit
+
+    def _count_holders(self, word: Word) -> int:
+        if self.inside:
+            return self._events_holding(word, -1)
+        spans = self._span_blocks(word, self.reach)
+        row = self.looking.connection.execute(f"SELECT count(*) FROM ({spans.text})", spans.values).fetchone()
+        assert row is not None, "an aggregate has one row"
+        count: int = row[0]
+        return count
+
+    def _events_holding(self, word: Word, limit: int) -> int:
+        row = self.looking.connection.execute(
+            f"SELECT count(*) FROM (SELECT 1 FROM fts AS f WHERE fts MATCH ?{self.reach.rows.text} LIMIT ?)",
+            (word_match(word, False), *self.reach.rows.values, limit),
+        ).fetchone()
+        assert row is not None, "an aggregate has one row"
+        count: int = row[0]
+        return count
+
+    def _span_blocks(self, word: Word, scope: Scope) -> Sql:
+        """A statement for the blocks whose documents hold a word; a pair needs both its characters."""
+        single = [alternative for alternative in word.alternatives if len(alternative) == 1]
+        several = [alternative for alternative in word.alternatives if len(alternative) > 1]
+        selects = []
+        if single:
+            selects.append(_select_blocks(" OR ".join(map(quoted, single)), scope))
+        for alternative in several:
+            each = [_select_blocks(quoted((token,)), scope) for token in alternative]
+            selects.append(_combined(each, " INTERSECT "))
+        return _combined(selects, " UNION ")
+
+    @cached_property
+    def masks(self) -> dict[int, int]:
+        """Row id to the mask of the words (within the budget) that the document holds."""
+        found: dict[int, int] = {}
+        for number in self.within_budget:
+            bit = 1 << number
+            for row in self._postings[number]:
+                found[row] = found.get(row, 0) | bit
+        return found
+
+    @cached_property
+    def within_budget(self) -> list[int]:
+        """The informative words whose postings were read, rarest first; at least one."""
+        return list(self._postings)
+
+    @cached_property
+    def _postings(self) -> dict[int, list[int]]:
+        found: dict[int, list[int]] = {}
+        left = POSTINGS_MAX
+        for number in sorted(self.informative, key=lambda n: (self.holders[n], n)):
+            rows = self.rows_matching(word_match(self.words.words[number], self._with_searches), left + 1)
+            if len(rows) > left:
+                if not found:  # even the rarest word is everywhere: the newest sessions stand for all
+                    found[number] = rows[:left]
+                    self.truncated = True
+                break
+            found[number] = rows
+            left -= len(rows)
+        return found
+
+    @property
+    def _with_searches(self) -> bool:
+        return self.looking.scope.with_searches
+
+    @property
+    def over_budget(self) -> list[int]:
+        return [n for n in self.informative if n not in self._postings]
+
+    def rows_matching(self, match: str, limit: int) -> list[int]:
+        """Row ids in scope, newest session first."""
+        scope = self.looking.scope
+        join = "" if scope.events.text == "TRUE" else " CROSS JOIN doc AS d ON d.doc = f.rowid"
+        return [
+            row
+            for (row,) in self.looking.connection.execute(
+                f"SELECT f.rowid FROM fts AS f{join} WHERE fts MATCH ?{scope.rows.text}"
+                f" AND {scope.events.text} ORDER BY f.rowid DESC LIMIT ?",
+                (match, *scope.rows.values, *scope.events.values, limit),
+            ).fetchall()
+        ]
+
+    def rows_with_all(self) -> list[int]:
+        """Documents that hold every informative word."""
+        if not self.over_budget and not self.truncated:
+            full = self.mask_of(self.informative)
+            return [row for row, mask in self.masks.items() if mask == full]
+        each = [word_match(self.words.words[n], self._with_searches) for n in self.informative]
+        return self.rows_matching(" AND ".join(f"({match})" for match in each), POSTINGS_MAX)
+
+    def blocks_holding(self, number: int) -> set[int]:
+        """The blocks in scope with a document that holds a word and passes every filter (SPEC 16.1.2)."""
+        scope = self.looking.scope
+        word = self.words.words[number]
+        if scope.plain and all(len(alternative) == 1 for alternative in word.alternatives):
+            spans = self._span_blocks(word, scope)
+            found = self.looking.connection.execute(spans.text, spans.values).fetchall()
+        else:
+            found = self.looking.connection.execute(
+                f"SELECT DISTINCT f.rowid >> {BLOCK_BITS}"
+                " FROM fts AS f CROSS JOIN doc AS d ON d.doc = f.rowid"
+                f" WHERE fts MATCH ?{scope.rows.text} AND {scope.events.text}",
+                (word_match(word, self._with_searches), *scope.rows.values, *scope.events.values),
+            ).fetchall()
+        return {block for (block,) in found}
+
+    def mask_of(self, numbers: Sequence[int]) -> int:
+        return sum(1 << number for number in numbers)
+
+    def weight_of(self, mask: int) -> float:
+        """The weights of the words in a mask, added up."""
+        return sum(self.weights[n] for n in self.informative if mask >> n & 1)
+
+
+def _select_blocks(match: str, scope: Scope) -> Sql:
+    where = Sql(f"SELECT f.rowid >> {BLOCK_BITS} FROM span AS f WHERE span MATCH ? AND f.rowid > 0", (match,))
+    return where + scope.rows
+
+
+def _combined(selects: Sequence[Sql], operator: str) -> Sql:
+    """Compound selects are flat and read left to right, so each part is wrapped."""
+    if len(selects) == 1:
+        return Sql(f"SELECT DISTINCT * FROM ({selects[0].text})", selects[0].values)
+    text = operator.join(f"SELECT * FROM ({select.text})" for select in selects)
+    return Sql(text, tuple(value for select in selects for value in select.values))

@@ -1,0 +1,189 @@
+"""The ``exact`` tier: the query as one phrase, ordered by the rank keys of SPEC 6.5.
+
+Two ways to the same order. ``_by_engine`` lets the full-text engine order by its score, which here is
+the match count (see ``counting``), and reads only as many rows as can still win. ``_by_text`` counts in
+the texts themselves: for short texts, for phrases that can overlap themselves, and for few hits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+from typing import Final
+
+import attrs
+
+from ...protocol.cursor import Position
+from ...protocol.tokens import can_overlap, count_phrase, lower_ascii, prepare
+from .counting import may_count
+from .literal import literal_pattern
+from .looking import Looking
+from .query_words import PHRASE_TOKENS_MAX, phrase_match
+from .ranked import Group, Hit, Keys, passes
+from .scope import Sql
+
+FEW_HITS: Final = 600
+"""Up to so many hits inside a restricted reach are counted in their texts, about 10 us each; the
+engine's score costs a pass over all hits of the phrase in the whole table, whatever the reach."""
+LITERAL_ROWS: Final = 2_000
+"""Best hits whose texts are checked for the query's symbols (SPEC 16.2.3)."""
+_LITERAL_FETCH: Final = 20_000
+
+_COLUMNS: Final = "f.rowid, d.seq, d.time, d.type, d.surface, d.prompt, d.chars"
+
+
+@attrs.define(eq=False)
+class ExactSearch:
+    """One phrase over one scope."""
+
+    looking: Looking
+    phrase: list[str]
+    prompts_last: bool
+    literal: bool
+    _counted: list[Hit] | None = attrs.field(default=None, init=False)
+
+    def use(self, hits: list[Hit]) -> None:
+        """Take hits that were found in another way, in order of their keys, as all there are."""
+        self._counted = hits
+
+    def ranked(self, size: int) -> tuple[list[Hit], bool]:
+        """The best hits in order of their keys (ties in any order), and whether these are all.
+
+        A tie that goes on beyond the rows read is left out whole, so what is returned is final.
+        """
+        if self._counted is not None:
+            return self._counted, True
+        if self._must_count():
+            self._counted = self._literal_first(self._by_text(Sql()))
+            return self._counted, True
+        hits, complete = self._by_engine(max(size, _LITERAL_FETCH) if self.literal else size, Sql())
+        return self._literal_first(hits), complete
+
+    def all_in(self, rows: Sql) -> list[Hit]:
+        """All hits in some sessions, in order of their keys."""
+        hits = self._by_text(rows) if self._must_count() else self._by_engine(-1, rows)[0]
+        return self._literal_first(hits)
+
+    def _must_count(self) -> bool:
+        if can_overlap(self.phrase) or len(self.phrase) > PHRASE_TOKENS_MAX:
+            return True
+        looking = self.looking
+        if not may_count(looking.connection):
+            return True
+        if looking.scope.sids is None:
+            return False
+        rows = looking.scope.rows
+        found = looking.connection.execute(
+            f"SELECT count(*) FROM (SELECT 1 FROM fts AS f WHERE fts MATCH ?{rows.text} LIMIT ?)",
+            (phrase_match(self.phrase, looking.scope.with_searches), *rows.values, FEW_HITS + 1),
+        ).fetchone()
+        return found is not None and found[0] <= FEW_HITS
+
+    def _where(self, rows: Sql) -> Sql:
+        scope = self.looking.scope
+        match = phrase_match(self.phrase, scope.with_searches)
+        where = Sql(" WHERE fts MATCH ?", (match,)) + scope.rows + rows
+        return where + Sql(f" AND {scope.events.text}", scope.events.values)
+
+    def _by_engine(self, size: int, rows: Sql) -> tuple[list[Hit], bool]:
+        where = self._where(rows)
+        prompt = "d.prompt, " if self.prompts_last else ""
+        found = self.looking.connection.execute(
+            f"SELECT {_COLUMNS}, bm25(fts, 1.0, 0.0, 1.0, 0.0) AS score FROM fts AS f CROSS JOIN doc AS d"
+            f" ON d.doc = f.rowid{where.text} ORDER BY score, {prompt}d.chars, d.time DESC LIMIT ?",
+            (*where.values, size),
+        ).fetchall()
+        complete = size < 0 or len(found) < size
+        counts: dict[float, int] = {}
+        hits = []
+        for row in found:
+            score = row[7]
+            if score not in counts:
+                counts[score] = self._count(self.looking.text(row[0]))
+            hits.append(self._hit(row, counts[score]))
+        if not complete:
+            last = hits[-1].keys
+            while hits and hits[-1].keys == last:
+                hits.pop()
+        return hits, complete
+
+    def _by_text(self, rows: Sql) -> list[Hit]:
+        where = self._where(rows)
+        found = self.looking.connection.execute(
+            f"SELECT {_COLUMNS}, b.text FROM fts AS f CROSS JOIN doc AS d ON d.doc = f.rowid"
+            f" CROSS JOIN body AS b ON b.doc = f.rowid{where.text}",
+            where.values,
+        )
+        hits = []
+        for row in found:
+            count = self._count(self.looking.codec.unpack(row[7]))
+            if count:  # a phrase longer than what the engine was given may still differ
+                hits.append(self._hit(row, count))
+        hits.sort(key=lambda hit: hit.keys)
+        return hits
+
+    def _count(self, text: str) -> int:
+        return count_phrase(lower_ascii(prepare(text)), self.phrase)
+
+    def _hit(self, row: Sequence[int], count: int) -> Hit:
+        row_id, seq, time, kind, surface, prompt, chars = row[:7]
+        keys = (0, -count, prompt if self.prompts_last else 0, chars, -time)
+        return Hit(row_id, self.looking.sid_of(row_id), seq, time, kind, surface, keys)
+
+    def _literal_first(self, hits: list[Hit]) -> list[Hit]:
+        """Put the hits whose text holds the query as it was typed before the others."""
+        if not self.literal:
+            return hits
+        holds = literal_pattern(self.looking.query)
+        checked = [
+            attrs.evolve(
+                hit, keys=(0 if n < LITERAL_ROWS and holds(self.looking.text(hit.row)) else 1, *hit.keys[1:])
+            )
+            for n, hit in enumerate(hits)
+        ]
+        checked.sort(key=lambda hit: hit.keys)
+        return checked
+
+
+def exact_events(search: ExactSearch, want: int, after: Position | None) -> list[tuple[Hit, Keys]]:
+    """At most ``want`` hits of one session after ``after``, with their full keys."""
+    size = 4 * want
+    while True:
+        hits, complete = search.ranked(size)
+        found = [(hit, (*hit.keys, -hit.seq)) for hit in hits]
+        found.sort(key=lambda pair: pair[1])
+        found = [pair for pair in found if passes(after, "exact", pair[1])]
+        if complete or len(found) >= want:
+            return found[:want]
+        size *= 4
+
+
+def exact_sessions(search: ExactSearch, want: int, after: Position | None) -> list[Group]:
+    """At most ``want`` sessions after ``after``, each with its best hit."""
+    size = 4 * want
+    while True:
+        hits, complete = search.ranked(size)
+        groups = [group for group in _grouped(search, hits) if passes(after, "exact", group.keys)]
+        if complete or len(groups) >= want:
+            return groups[:want]
+        size *= 4
+
+
+def _grouped(search: ExactSearch, hits: list[Hit]) -> list[Group]:
+    """Sessions in the order of their best hits. Only ties look at session ids."""
+    looking = search.looking
+    found: dict[int, Group] = {}
+    for _, tied in groupby(hits, key=_keys_of):
+        rest = [(hit, root) for hit in tied if (root := looking.root(hit)) is not None]
+        if len(rest) > 1:
+            rest.sort(key=lambda pair: (looking.tie(pair[1]), looking.tie(pair[0].sid), -pair[0].seq))
+        for hit, root in rest:
+            group = found.get(root)
+            if group is None:
+                group = found[root] = Group(root, (*hit.keys, *looking.tie(root)), hit)
+            group.members.setdefault(hit.sid, hit)
+    return list(found.values())
+
+
+def _keys_of(hit: Hit) -> Keys:
+    return hit.keys

@@ -1,0 +1,86 @@
+"""One search under way: its connection, what it looks at, and what it has looked up so far."""
+
+from __future__ import annotations
+
+import attrs
+
+from ..sqlite import Connection
+from ..text_codec import TextCodec
+from .door import StoredSession
+from .families import Families
+from .ranked import Hit, Keys, session_tie
+from .rows import from_sql
+from .schema import BLOCK_BITS
+from .scope import Scope, Sql, numbers
+
+
+@attrs.define(eq=False)
+class Looking:
+    """Shared by the tiers of one search. ``tools``: copies and sub-agents are folded (SPEC 16.9)."""
+
+    connection: Connection
+    codec: TextCodec
+    scope: Scope
+    query: str
+    tools: bool
+    families: Families = attrs.field(init=False)
+    _sids: dict[int, int] = attrs.field(factory=dict, init=False)
+    _types: dict[int, str] = attrs.field(factory=dict, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.families = Families(self.connection, self.scope)
+
+    def sid_of(self, row: int) -> int:
+        """The session of a document."""
+        block = row >> BLOCK_BITS
+        sid = self._sids.get(block)
+        if sid is None:
+            found = self.connection.execute("SELECT sid FROM block WHERE block = ?", (block,)).fetchone()
+            assert found is not None, "a document's block exists in the same snapshot"
+            sid = self._sids[block] = found[0]
+        return sid
+
+    def text(self, row: int) -> str:
+        """A document's text."""
+        found = self.connection.execute("SELECT text FROM body WHERE doc = ?", (row,)).fetchone()
+        assert found is not None, "a posting's document exists in the same snapshot"
+        return self.codec.unpack(found[0])
+
+    def type_name(self, number: int) -> str:
+        name = self._types.get(number)
+        if name is None:
+            found = self.connection.execute("SELECT name FROM type WHERE type = ?", (number,)).fetchone()
+            assert found is not None, "a document's type exists in the same snapshot"
+            name = self._types[number] = from_sql(found[0])
+        return name
+
+    def session(self, sid: int) -> StoredSession:
+        return self.families.session(sid)
+
+    def tie(self, sid: int) -> Keys:
+        """What decides between sessions that rank the same otherwise."""
+        return session_tie(self.families.session(sid))
+
+    def root(self, hit: Hit) -> int | None:
+        """The session a hit is listed under; None for a copy that is shown elsewhere."""
+        if not self.tools:
+            return hit.sid
+        origin = self.families.origin(hit.sid, hit.seq)
+        if origin is not None and (not self.scope.copies_differ or self._passes(origin, hit.seq)):
+            return None
+        return self.families.root(hit.sid)
+
+    def rows_of_sessions(self, sids: list[int]) -> Sql:
+        """The condition on ``f.rowid`` that a document is in one of a few sessions."""
+        blocks = "SELECT block FROM block WHERE sid IN (SELECT value FROM json_each(?))"
+        return Sql(f" AND f.rowid >> {BLOCK_BITS} IN ({blocks})", (numbers(sids),))
+
+    def _passes(self, sid: int, seq: int) -> bool:
+        """Whether the event ``seq`` of a session is inside the filters itself."""
+        events, rows = self.scope.events, self.scope.rows_of("d.doc")
+        found = self.connection.execute(
+            f"SELECT 1 FROM doc AS d WHERE d.doc >> {BLOCK_BITS} IN (SELECT block FROM block WHERE sid = ?)"
+            f" AND d.seq = ? AND {events.text}{rows.text}",
+            (sid, seq, *events.values, *rows.values),
+        ).fetchone()
+        return found is not None

@@ -1,0 +1,145 @@
+"""All questions to the index, on one read-only connection."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+
+from ...protocol.documents import Document
+from ...protocol.filters import SessionClause
+from .. import sqlite
+from ..sqlite import Connection
+from ..text_codec import TextCodec
+from . import rows, visibility
+from .documents import ranges, read_documents
+from .door import EventsFound, Reach, SearchSpec, SessionKey, SessionsFound, Skeleton, StoredSession
+from .families import parent_of
+from .rows import to_sql
+from .schema import BLOCK_BITS, BLOCK_MASK
+from .scope import Sql, joined, reach_conditions, session_conditions
+from .searcher import Searcher
+from .skeletons import read_skeleton
+
+_SESSIONS = f"SELECT {rows.COLUMNS} FROM session AS s JOIN workspace AS w ON w.ws = s.ws WHERE "
+
+
+class Reader:
+    """See ``door.IndexReader``, which this fills."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._codec = TextCodec()
+        self._searcher = Searcher(connection, self._codec)
+
+    def snapshot(self) -> AbstractContextManager[None]:
+        return sqlite.snapshot(self._connection)
+
+    def _listed(self, where: Sql, order: str) -> list[StoredSession]:
+        found = self._connection.execute(f"{_SESSIONS}{where.text} ORDER BY {order}", where.values)
+        return [rows.stored(row) for row in found.fetchall()]
+
+    def sessions(self, reach: Reach, clauses: Sequence[SessionClause] = ()) -> list[StoredSession]:
+        conditions = reach_conditions(reach, with_excluded=True) + session_conditions(clauses, reach.live)
+        return self._listed(joined(conditions), "s.created_at DESC, s.id, s.rank, s.source, s.place")
+
+    def session(self, sid: int) -> StoredSession | None:
+        return rows.by_sid(self._connection, sid)
+
+    def find(self, key: SessionKey) -> StoredSession | None:
+        return rows.find(self._connection, key)
+
+    def with_id(self, id: str) -> list[StoredSession]:  # noqa: A002 - the contract's word
+        where = Sql("s.visible = 1 AND s.id = ?", (to_sql(id),))
+        return self._listed(where, "s.rank, s.source, s.place")
+
+    def fallbacks(self, sid: int) -> list[StoredSession]:
+        session = self.session(sid)
+        return [] if session is None else visibility.same_session(self._connection, session.state.header)
+
+    def unread(self, reach: Reach) -> list[StoredSession]:
+        conditions = reach_conditions(reach, readable=False)
+        return self._listed(joined(conditions), "s.created_at DESC, s.id, s.rank, s.source, s.place")
+
+    def count(self, reach: Reach) -> int:
+        return self._sum("count(*)", reach_conditions(reach))
+
+    def losses(self, reach: Reach) -> int:
+        return self._sum("coalesce(sum(s.losses), 0)", reach_conditions(reach))
+
+    def _sum(self, what: str, conditions: Sequence[Sql]) -> int:
+        where = joined(conditions)
+        row = self._connection.execute(
+            f"SELECT {what} FROM session AS s JOIN workspace AS w ON w.ws = s.ws WHERE {where.text}",
+            where.values,
+        ).fetchone()
+        return row[0] if row else 0
+
+    def parent(self, sid: int) -> StoredSession | None:
+        session = self.session(sid)
+        return None if session is None else parent_of(self._connection, session)
+
+    def children(self, sid: int) -> list[StoredSession]:
+        session = self.session(sid)
+        if session is None:
+            return []
+        where = Sql("s.visible = 1 AND s.parent = ?", (to_sql(session.key.id),))
+        found = self._listed(where, "s.created_at, s.id, s.rank, s.source, s.place")
+        return [child for child in found if self._is_child(child, sid)]
+
+    def _is_child(self, child: StoredSession, sid: int) -> bool:
+        parent = parent_of(self._connection, child)
+        return parent is not None and parent.sid == sid
+
+    def skeleton(self, sid: int) -> list[Skeleton]:
+        return read_skeleton(self._connection, self._codec, sid)
+
+    def documents(self, sid: int) -> list[Document]:
+        session = self.session(sid)
+        if session is None:
+            return []
+        blocks = [
+            block
+            for (block,) in self._connection.execute(
+                "SELECT block FROM block WHERE sid = ? ORDER BY block", (sid,)
+            ).fetchall()
+        ]
+        return read_documents(self._connection, self._codec, ranges(blocks, 0, session.documents))
+
+    def document(self, sid: int, seq: int) -> Document | None:
+        for (block,) in self._connection.execute("SELECT block FROM block WHERE sid = ?", (sid,)).fetchall():
+            low, high = block << BLOCK_BITS, block << BLOCK_BITS | BLOCK_MASK
+            row = self._connection.execute(
+                "SELECT doc FROM doc WHERE doc BETWEEN ? AND ? AND seq = ?", (low, high, seq)
+            ).fetchone()
+            if row is not None:
+                return read_documents(self._connection, self._codec, [(row[0], row[0])])[0]
+        return None
+
+    def generation(self) -> int:
+        value = self.get_meta("generation")
+        return int(value) if value else 0
+
+    def workspace_generation(self, cwd: str | None) -> int:
+        return self._value("SELECT generation FROM workspace WHERE cwd IS ?", to_sql(cwd))
+
+    def session_generation(self, sid: int) -> int:
+        return self._value("SELECT generation FROM session WHERE sid = ?", sid)
+
+    def _value(self, statement: str, key: sqlite.SqlValue) -> int:
+        row = self._connection.execute(statement, (key,)).fetchone()
+        return row[0] if row else 0
+
+    def get_meta(self, name: str) -> bytes | None:
+        row = self._connection.execute("SELECT value FROM index_meta WHERE name = ?", (name,)).fetchone()
+        return None if row is None else bytes(row[0])
+
+    def search_sessions(self, spec: SearchSpec, reach: Reach) -> SessionsFound:
+        return self._searcher.sessions(spec, reach)
+
+    def search_events(self, spec: SearchSpec, reach: Reach, sid: int) -> EventsFound:
+        return self._searcher.events(spec, reach, sid)
+
+
+def open_reader(connection: Connection) -> Reader:
+    """The reader of an index whose tables exist, on a connection of its own."""
+    return Reader(connection)

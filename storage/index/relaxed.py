@@ -1,0 +1,242 @@
+"""The tiers below ``exact``: ``words``, ``session`` and ``some`` (SPEC 16.1), ordered by relevance.
+
+Two stages. All candidates get a *rough* score from the weights of the words they hold, without a text
+being read. The best ``FINE_SESSIONS`` sessions (``FINE_EVENTS`` events, inside one session) are then
+scored from their texts and come first; the others follow in the order of their rough scores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+from typing import Final
+
+import attrs
+
+from ...protocol.cursor import Position
+from ...protocol.records import Match, Tier
+from .evidence import Evidence
+from .looking import Looking
+from .ranked import Group, Hit, Keys, passes
+from .relevance import BEST_EVENTS, event_score, rounded, session_score
+from .schema import BLOCK_BITS
+from .text_match import TextMatcher
+
+FINE_SESSIONS: Final = 120
+FINE_EVENTS: Final = 300
+EVENTS_EACH: Final = 5
+"""Events of one session whose texts are read: those with the most weight, the newest among equals."""
+SOME_AUTO_MAX: Final = 20
+NEGLIGIBLE: Final = 0.2
+"""A best ``some`` hit that holds less than this share of the query's weight is no answer (SPEC 16.1.4)."""
+
+TIERS_OF: Final[dict[Match, tuple[Tier, ...]]] = {
+    "exact": (),
+    "words": ("words",),
+    "some": ("words", "session", "some"),
+    "auto": ("words", "session", "some"),
+}
+
+
+@attrs.define(eq=False)
+class _Candidate:
+    """A session: rows of its documents that hold a word, and what it holds altogether."""
+
+    sid: int
+    rows: list[int]
+    mask: int
+    held: float = 0.0
+    rough: float = 0.0
+
+
+class RelaxedSearch:
+    """The words of one query over one scope."""
+
+    def __init__(self, looking: Looking, evidence: Evidence, taken: set[int]) -> None:
+        """Args: taken: sessions (or, inside one session, rows) that a better tier has listed."""
+        self._looking = looking
+        self._evidence = evidence
+        self._taken = taken
+        informative = set(evidence.informative)
+        order = [n for n in evidence.words.order if n in informative]
+        pairs = [(a, b) for a, b in pairwise(order) if a != b]
+        self.matcher = TextMatcher(evidence.words.words, pairs)
+
+    # -- many sessions --
+
+    def sessions(self, match: Match, want: int, after: Position | None) -> Iterator[tuple[Tier, list[Group]]]:
+        """Each tier with its sessions after ``after``, best first, until ``want`` are given."""
+        candidates = self._candidates()
+        full = self._evidence.mask_of(self._evidence.informative)
+        with_all = self._sessions_with_all()
+        tiers: dict[Tier, list[_Candidate]] = {"words": [], "session": [], "some": []}
+        for candidate in candidates.values():
+            if candidate.sid in with_all:
+                tiers["words"].append(candidate)
+            elif candidate.mask == full:
+                tiers["session"].append(candidate)
+            else:
+                tiers["some"].append(candidate)
+        for tier in TIERS_OF[match]:
+            groups = self._groups(tier, tiers[tier], with_all)
+            if tier == "some" and match == "auto":
+                groups = [] if self._negligible(tiers[tier]) else groups[:SOME_AUTO_MAX]
+            found = [group for group in groups if passes(after, tier, group.keys)]
+            if found:
+                yield tier, found[:want]
+            want -= len(found)
+            if want <= 0:
+                return
+
+    def _candidates(self) -> dict[int, _Candidate]:
+        evidence, looking = self._evidence, self._looking
+        found: dict[int, _Candidate] = {}
+        for row, mask in evidence.masks.items():
+            sid = looking.sid_of(row)
+            candidate = found.get(sid)
+            if candidate is None:
+                candidate = found[sid] = _Candidate(sid, [], 0)
+            candidate.rows.append(row)
+            candidate.mask |= mask
+        if looking.tools:
+            self._drop_copies(found)
+        for number in evidence.over_budget:
+            for block in evidence.blocks_holding(number):
+                candidate = found.get(looking.sid_of(block << BLOCK_BITS))
+                if candidate is not None:
+                    candidate.mask |= 1 << number
+        for candidate in found.values():
+            candidate.held = evidence.weight_of(candidate.mask)
+            best = sorted((evidence.weight_of(evidence.masks[row]) for row in candidate.rows), reverse=True)
+            candidate.rough = session_score(best[: len(BEST_EVENTS)], candidate.held)
+        return found
+
+    def _drop_copies(self, found: dict[int, _Candidate]) -> None:
+        """Leave out rows that are copies of events shown elsewhere, and sessions without any other."""
+        looking = self._looking
+        forks = looking.connection.execute("SELECT sid FROM session WHERE inherited > 0").fetchall()
+        for (sid,) in forks:
+            candidate = found.get(sid)
+            if candidate is None or not looking.families.origins(sid):
+                continue
+            candidate.rows = [row for row in candidate.rows if looking.root(self._hit(row, ())) is not None]
+            candidate.mask = 0
+            for row in candidate.rows:
+                candidate.mask |= self._evidence.masks[row]
+            if not candidate.rows:
+                del found[sid]
+
+    def _sessions_with_all(self) -> dict[int, list[int]]:
+        found: dict[int, list[int]] = {}
+        for row in self._evidence.rows_with_all():
+            found.setdefault(self._looking.sid_of(row), []).append(row)
+        return found
+
+    def _groups(
+        self, tier: Tier, candidates: list[_Candidate], with_all: dict[int, list[int]]
+    ) -> list[Group]:
+        """The sessions of one tier in order, sub-agents under their parents."""
+        looking = self._looking
+        candidates.sort(key=lambda c: (-rounded(c.rough), looking.tie(c.sid)))
+        groups: dict[int, Group] = {}
+        scored: list[tuple[Keys, Hit]] = []
+        for at, candidate in enumerate(candidates):
+            rows = with_all.get(candidate.sid, candidate.rows) if tier == "words" else candidate.rows
+            scored.append(self._fine(candidate, rows) if at < FINE_SESSIONS else self._rough(candidate, rows))
+        for keys, hit in scored:
+            root = looking.families.root(hit.sid) if looking.tools else hit.sid
+            if root in self._taken:
+                continue
+            keys = (*keys, *looking.tie(root))
+            group = groups.get(root)
+            if group is None:
+                group = groups[root] = Group(root, keys, hit)
+            elif keys < group.keys:
+                group.keys, group.best = keys, hit
+            group.members[hit.sid] = hit
+        self._taken.update(groups)
+        return sorted(groups.values(), key=lambda group: group.keys)
+
+    def _fine(self, candidate: _Candidate, rows: Iterable[int]) -> tuple[Keys, Hit]:
+        """Score a session from the texts of its most promising events."""
+        evidence = self._evidence
+        full = evidence.mask_of(evidence.informative)
+        masks = evidence.masks
+        best = sorted(rows, key=lambda row: (-evidence.weight_of(masks.get(row, full)), -row))[:EVENTS_EACH]
+        scored = sorted(self._scored(row, masks.get(row, full)) for row in best)
+        score = session_score([-negative for negative, _, _, _ in scored], candidate.held)
+        _, time, _, row = scored[0]
+        return (0, -rounded(score), time), self._hit(row, (0, -rounded(score), time))
+
+    def _scored(self, row: int, mask: int) -> tuple[float, int, int, int]:
+        """(negative score, negative time, negative seq, row) of one event."""
+        found = self._looking.connection.execute(
+            "SELECT d.seq, d.time, d.prompt, d.chars, b.text FROM doc AS d JOIN body AS b ON b.doc = d.doc"
+            " WHERE d.doc = ?",
+            (row,),
+        ).fetchone()
+        assert found is not None, "a posting's document exists in the same snapshot"
+        seq, time, prompt, chars, blob = found
+        evidence = self._evidence
+        match = self.matcher.match(self._looking.codec.unpack(blob))
+        counts = {n: c for n, c in match.counts.items() if n in evidence.informative}
+        for number in evidence.informative:
+            if mask >> number & 1:
+                counts.setdefault(number, 1)
+        ratio = chars / evidence.totals.mean_chars if evidence.totals.mean_chars else 1.0
+        score = event_score(evidence.weights, counts, match.pairs, ratio, bool(prompt))
+        return -rounded(score), -time, -seq, row
+
+    def _rough(self, candidate: _Candidate, rows: Iterable[int]) -> tuple[Keys, Hit]:
+        masks = self._evidence.masks
+        row = max(rows, key=lambda row: (self._evidence.weight_of(masks.get(row, 0)), row))
+        keys = (1, -rounded(candidate.rough), 0)
+        return keys, self._hit(row, keys)
+
+    def _negligible(self, candidates: list[_Candidate]) -> bool:
+        """Whether nothing here holds a share of the query worth showing."""
+        full = sum(self._evidence.weights[n] for n in self._evidence.informative)
+        return max((candidate.held for candidate in candidates), default=0.0) < NEGLIGIBLE * full
+
+    def _hit(self, row: int, keys: Keys) -> Hit:
+        found = self._looking.connection.execute(
+            "SELECT seq, time, type, surface FROM doc WHERE doc = ?", (row,)
+        ).fetchone()
+        assert found is not None, "a posting's document exists in the same snapshot"
+        seq, time, kind, surface = found
+        return Hit(row, self._looking.sid_of(row), seq, time, kind, surface, keys)
+
+    # -- inside one session --
+
+    def events(
+        self, match: Match, want: int, after: Position | None
+    ) -> Iterator[tuple[Tier, list[tuple[Hit, Keys]]]]:
+        """Each tier with its events after ``after``, best first, until ``want`` are given."""
+        evidence = self._evidence
+        with_all = set(evidence.rows_with_all())
+        masks = evidence.masks
+        for tier in TIERS_OF[match]:
+            if tier == "session":
+                continue
+            rows = with_all if tier == "words" else masks.keys() - with_all
+            rows = {row for row in rows if row not in self._taken}
+            hits = self._ordered(rows)
+            if tier == "some" and match == "auto":
+                full = sum(evidence.weights[n] for n in evidence.informative)
+                best = max((evidence.weight_of(masks[row]) for row in rows), default=0.0)
+                hits = hits[:SOME_AUTO_MAX] if best >= NEGLIGIBLE * full else []
+            found = [(hit, hit.keys) for hit in hits if passes(after, tier, hit.keys)]
+            if found:
+                yield tier, found[:want]
+            want -= len(found)
+            if want <= 0:
+                return
+
+    def _ordered(self, rows: Iterable[int]) -> list[Hit]:
+        evidence = self._evidence
+        full = evidence.mask_of(evidence.informative)
+        masks = evidence.masks
+        rough = sorted((-rounded(evidence.weight_of(masks.get(row, full))), -row) for row in rows)
+        fine = sorted(self._scored(-row, masks.get(-row, full)) for _, row in rough[:FINE_EVENTS])
+        hits = [self._hit(row, (0, score, time, seq)) for score, time, seq, row in fine]
+        return hits + [self._hit(-row, (1, weight, row, 0)) for weight, row in rough[FINE_EVENTS:]]

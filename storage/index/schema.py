@@ -1,0 +1,92 @@
+"""The tables of the index. Rows are narrow and integer-keyed; README.md says why they stand like this.
+
+A *document number* counts the documents of a session from 0. A *block* is a run of 4,096 document
+numbers; a session owns one or more, so sessions of any length fit. The row id of a document is
+``block << 12 | number & 4095``: one session is a few ranges, and postings of one session stay close.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ...protocol.tokens import TOKENS_VERSION
+from .. import sqlite
+from ..sqlite import Connection
+
+INDEX_VERSION: Final = 1
+"""Raised with every change of tables or of what is stored in them. TOKENS_VERSION is checked apart."""
+
+BLOCK_BITS: Final = 12
+BLOCK_DOCUMENTS: Final = 1 << BLOCK_BITS
+BLOCK_MASK: Final = BLOCK_DOCUMENTS - 1
+
+SURFACE_NUMBERS: Final = {"current": 0, "shadowed": 1, "log-only": 2}
+NO_WORKSPACE: Final = 0
+"""The row of ``workspace`` for sessions without a ``cwd``."""
+TAG: Final = "\u2021"
+"""Begins the tokens of ours in ``parts``: a separator in every text, yet a token for the engine."""
+
+_STATEMENTS: Final = (
+    "CREATE TABLE index_meta(name TEXT PRIMARY KEY, value BLOB) WITHOUT ROWID",
+    "CREATE TABLE workspace(ws INTEGER PRIMARY KEY, cwd UNIQUE, generation INT NOT NULL DEFAULT 0)",
+    f"INSERT INTO workspace(ws, cwd) VALUES({NO_WORKSPACE}, NULL)",
+    "CREATE TABLE source(name TEXT PRIMARY KEY, shown INT NOT NULL) WITHOUT ROWID",
+    # id, place, cwd and parent have no type: text that is no Unicode is kept as a blob
+    """CREATE TABLE session(
+        sid INTEGER PRIMARY KEY AUTOINCREMENT,
+        source TEXT NOT NULL, place NOT NULL, id NOT NULL, ws INT NOT NULL, created_at INT NOT NULL, parent,
+        rank INT NOT NULL, visible INT NOT NULL, error TEXT, durable INT NOT NULL, persisted INT NOT NULL,
+        sub_agent INT NOT NULL, inherited INT NOT NULL, losses INT NOT NULL,
+        documents INT NOT NULL DEFAULT 0, texts INT NOT NULL DEFAULT 0, chars INT NOT NULL DEFAULT 0,
+        generation INT NOT NULL DEFAULT 0,
+        state BLOB NOT NULL, UNIQUE(source, place, id))""",
+    "CREATE INDEX session_id ON session(id)",
+    "CREATE INDEX session_ws ON session(ws, created_at)",
+    "CREATE INDEX session_parent ON session(parent) WHERE parent IS NOT NULL",
+    "CREATE INDEX session_unseen ON session(sid) WHERE visible = 0 OR error IS NOT NULL",
+    "CREATE TABLE block(block INTEGER PRIMARY KEY AUTOINCREMENT, sid INT NOT NULL)",
+    "CREATE INDEX block_sid ON block(sid)",
+    "CREATE TABLE type(type INTEGER PRIMARY KEY, name UNIQUE)",
+    # search: SPEC 16.1.7; prompt: ranks last among equals in the tools. session.texts and chars count
+    # what an ordinary search sees
+    """CREATE TABLE doc(doc INTEGER PRIMARY KEY, seq INT NOT NULL, time INT NOT NULL, type INT NOT NULL,
+        surface INT NOT NULL, search INT NOT NULL, prompt INT NOT NULL, chars INT NOT NULL)""",
+    "CREATE TABLE body(doc INTEGER PRIMARY KEY, text BLOB NOT NULL)",
+    "CREATE TABLE skeleton(sid INT NOT NULL, seq INT NOT NULL, rows BLOB NOT NULL, PRIMARY KEY(sid, seq))"
+    " WITHOUT ROWID",
+    # Text first: a posting outside column 0 carries a marker, which made the index 41 % larger.
+    # Documents that are searches stand in columns of their own: no other query has to leave them out.
+    "CREATE VIRTUAL TABLE fts USING"
+    " fts5(text, parts, search_text, search_parts, content='', columnsize=0, tokenize='ascii')",
+    "INSERT INTO fts(fts, rank) VALUES('automerge', 0)",
+    "INSERT INTO fts(fts, rank) VALUES('crisismerge', 1900)",
+    # One row for a run of documents: which sessions hold a word at all. The row id is that of the first.
+    "CREATE VIRTUAL TABLE span USING fts5(words, content='', columnsize=0, detail=none, tokenize='ascii')",
+    "INSERT INTO span(span, rank) VALUES('automerge', 0)",
+    "INSERT INTO span(span, rank) VALUES('crisismerge', 1900)",
+    "CREATE TABLE span_end(doc INTEGER PRIMARY KEY, last INT NOT NULL)",
+)
+
+_FTS_SHADOWS: Final = ("data", "idx", "config", "docsize", "content")
+INDEX_TABLES: Final = frozenset(
+    ("index_meta", "workspace", "source", "session", "block", "type", "doc", "body", "skeleton", "span_end")
+) | frozenset(
+    name for table in ("fts", "span") for name in (table, *(f"{table}_{end}" for end in _FTS_SHADOWS))
+)
+"""Every table of the index, for the guard (SPEC 6.12)."""
+
+
+def create_index(connection: Connection) -> None:
+    """Make all tables in an empty database, inside the caller's transaction."""
+    for statement in _STATEMENTS:
+        connection.execute(statement)
+    if sqlite.FTS5_SECURE_DELETE:
+        for table in ("fts", "span"):
+            connection.execute(f"INSERT INTO {table}({table}, rank) VALUES('secure-delete', 1)")
+    connection.execute("INSERT INTO index_meta VALUES('tokens', ?)", (TOKENS_VERSION.encode(),))
+
+
+def tokens_agree(connection: Connection) -> bool:
+    """Whether the index was made with this version of the tokenizer; if not it has to be built again."""
+    row = connection.execute("SELECT value FROM index_meta WHERE name = 'tokens'").fetchone()
+    return row is not None and bytes(row[0]) == TOKENS_VERSION.encode()

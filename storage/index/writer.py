@@ -1,0 +1,256 @@
+"""All changes to the index, on the one connection that may make them.
+
+Generations: a change marks its session; when the transaction commits, the global counter moves by one
+and every marked session and its workspace take the new value (SPEC 6.9).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Final
+
+from ...protocol.documents import Document
+from ...protocol.event import Surface
+from .. import sqlite
+from ..sqlite import Connection, SqlValue
+from ..text_codec import TextCodec
+from . import rows, visibility
+from .documents import DocumentStore
+from .door import SessionKey, SessionState, Skeleton, StoredSession
+from .rows import SUB_AGENT, to_sql
+from .schema import NO_WORKSPACE
+from .skeletons import cut_skeleton, put_skeleton
+
+_UPDATE: Final = (
+    "UPDATE session SET ws = ?, created_at = ?, parent = ?, rank = ?, error = ?, durable = ?, persisted = ?,"
+    " sub_agent = ?, inherited = ?, losses = ?, state = ? WHERE sid = ?"
+)
+_INSERT: Final = (
+    "INSERT INTO session(ws, created_at, parent, rank, error, durable, persisted, sub_agent, inherited,"
+    " losses, state, source, place, id, visible) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)"
+)
+BULK_HASH_BYTES: Final = 32 * 1024 * 1024
+USUAL_HASH_BYTES: Final = 1024 * 1024
+
+
+class Writer:
+    """See ``door.IndexWriter``, which this fills."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._codec = TextCodec()
+        self._documents = DocumentStore(connection, self._codec)
+        self._marked: set[int] = set()
+        self._marked_workspaces: set[int] = set()
+        self._moved = False
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        try:
+            with sqlite.transaction(self._connection):
+                yield
+                self._finish()
+        except BaseException:
+            self._documents.forget_all()
+            raise
+        finally:
+            self._marked.clear()
+            self._marked_workspaces.clear()
+            self._moved = False
+        self._documents.committed()
+
+    def _finish(self) -> None:
+        self._documents.flush()
+        if not self._moved:
+            return
+        self._documents.store_all_counts(self._marked)
+        generation = self.generation() + 1
+        self.set_meta("generation", str(generation).encode())
+        execute = self._connection.execute
+        for sid in self._marked:
+            execute("UPDATE session SET generation = ? WHERE sid = ?", (generation, sid))
+            execute(
+                "UPDATE workspace SET generation = ? WHERE ws = (SELECT ws FROM session WHERE sid = ?)",
+                (generation, sid),
+            )
+        for ws in self._marked_workspaces:
+            execute("UPDATE workspace SET generation = ? WHERE ws = ?", (generation, ws))
+
+    def _mark(self, sid: int) -> None:
+        self._moved = True
+        self._marked.add(sid)
+
+    def generation(self) -> int:
+        value = self.get_meta("generation")
+        return int(value) if value else 0
+
+    def get_meta(self, name: str) -> bytes | None:
+        row = self._connection.execute("SELECT value FROM index_meta WHERE name = ?", (name,)).fetchone()
+        return None if row is None else bytes(row[0])
+
+    def set_meta(self, name: str, value: bytes | None) -> None:
+        if value is None:
+            self._connection.execute("DELETE FROM index_meta WHERE name = ?", (name,))
+        else:
+            self._connection.execute("INSERT OR REPLACE INTO index_meta VALUES(?, ?)", (name, value))
+
+    def find(self, key: SessionKey) -> StoredSession | None:
+        self._store_counts()
+        return rows.find(self._connection, key)
+
+    def _store_counts(self) -> None:
+        self._documents.flush()
+        self._documents.store_all_counts(self._marked)
+
+    def put_session(self, key: SessionKey, state: SessionState) -> int:
+        before = self.find(key)
+        if before is not None and before.state == state:
+            return before.sid
+        execute = self._connection.execute
+        execute("INSERT OR IGNORE INTO source VALUES(?, 1)", (key.source,))
+        header = state.header
+        values = (
+            self._workspace(header.cwd), header.created_at, to_sql(header.parent_session), state.rank,
+            state.error, int(state.durable), int(state.persisted), int(header.origin == SUB_AGENT),
+            state.inherited, state.losses, rows.encode_state(state),
+        )  # fmt: skip
+        if before is None:
+            cursor = execute(_INSERT, (*values, key.source, to_sql(key.place), to_sql(key.id)))
+            assert cursor.lastrowid is not None, "an INSERT has a row id"
+            sid = cursor.lastrowid
+        else:
+            sid = before.sid
+            self._update(before, state, values)
+        self._mark(sid)
+        if before is None or not _same_standing(before.state, state):
+            self._changed(visibility.settle(self._connection, header))
+            if before is not None:
+                self._changed(visibility.settle(self._connection, before.state.header))
+        return sid
+
+    def _update(self, before: StoredSession, state: SessionState, values: tuple[SqlValue, ...]) -> None:
+        sid = before.sid
+        moved = before.state.header.cwd != state.header.cwd
+        kept: list[Document] = []
+        if moved:  # the workspace is written into every posting
+            self._marked_workspaces.add(self._workspace(before.state.header.cwd))
+            kept = self._documents.read(sid)
+        if moved or state.error is not None:
+            self._documents.truncate(sid, 0)
+        if state.error is not None:
+            kept = []
+            cut_skeleton(self._connection, self._codec, sid, 0)
+        self._connection.execute(_UPDATE, (*values, sid))
+        self._documents.drop_slot(sid)
+        if kept:
+            self._documents.add(sid, kept)
+
+    def _workspace(self, cwd: str | None) -> int:
+        if cwd is None:
+            return NO_WORKSPACE
+        execute = self._connection.execute
+        row = execute("SELECT ws FROM workspace WHERE cwd = ?", (to_sql(cwd),)).fetchone()
+        if row is None:
+            row = (execute("INSERT INTO workspace(cwd) VALUES(?)", (to_sql(cwd),)).lastrowid,)
+        number: int = row[0]
+        return number
+
+    def _changed(self, sids: Iterable[int]) -> None:
+        for sid in sids:
+            self._mark(sid)
+
+    def append(self, sid: int, documents: Sequence[Document], skeleton: Sequence[Skeleton] = ()) -> None:
+        if documents or skeleton:
+            self._mark(sid)
+            self._documents.add(sid, documents)
+            put_skeleton(self._connection, self._codec, sid, skeleton)
+
+    def reclassify(self, sid: int, surfaces: Mapping[int, Surface]) -> None:
+        if surfaces:
+            self._mark(sid)
+            self._documents.reclassify(sid, surfaces)
+
+    def truncate(self, sid: int, from_seq: int = 0) -> None:
+        self._store_counts()
+        cut = self._documents.truncate(sid, from_seq)
+        if cut_skeleton(self._connection, self._codec, sid, from_seq) or cut:
+            self._mark(sid)
+
+    def delete(self, sid: int) -> None:
+        self._store_counts()
+        session = rows.by_sid(self._connection, sid)
+        if session is None:
+            return
+        self._documents.truncate(sid, 0)
+        cut_skeleton(self._connection, self._codec, sid, 0)
+        header = session.state.header
+        self._marked_workspaces.add(self._workspace(header.cwd))
+        self._moved = True
+        self._marked.discard(sid)
+        self._connection.execute("DELETE FROM session WHERE sid = ?", (sid,))
+        self._documents.drop_slot(sid)
+        self._changed(visibility.settle(self._connection, header))
+
+    def wipe_unpersisted(self) -> None:
+        for (sid,) in self._connection.execute("SELECT sid FROM session WHERE durable = 0").fetchall():
+            self.delete(sid)
+
+    def show_source(self, source: str, shown: bool) -> None:
+        execute = self._connection.execute
+        row = execute("SELECT shown FROM source WHERE name = ?", (source,)).fetchone()
+        if row is not None and row[0] == int(shown):
+            return
+        execute("INSERT OR REPLACE INTO source VALUES(?, ?)", (source, int(shown)))
+        found = execute(f"SELECT {rows.COLUMNS} FROM session AS s WHERE source = ?", (source,)).fetchall()
+        self._moved = self._moved or bool(found)
+        for row in found:
+            self._changed(visibility.settle(self._connection, rows.stored(row).state.header))
+
+    def touch(self, sids: Iterable[int]) -> None:
+        self._changed(sids)
+
+    def merge_step(self, pages: int = 64) -> bool:
+        more = False
+        with sqlite.transaction(self._connection):
+            for table in ("fts", "span"):
+                before = self._connection.total_changes
+                self._connection.execute(f"INSERT INTO {table}({table}, rank) VALUES('merge', ?)", (pages,))
+                more = more or self._connection.total_changes - before > 1
+        try:
+            with sqlite.transaction(self._connection):
+                return self._documents.spans.join_step(self._codec) or more
+        except BaseException:
+            self._documents.forget_all()
+            raise
+
+    def scrub(self) -> None:
+        if sqlite.FTS5_SECURE_DELETE:
+            return
+        for table in ("fts", "span"):
+            self._connection.execute(f"INSERT INTO {table}({table}) VALUES('optimize')")
+
+    def bulk(self, on: bool) -> None:
+        size = BULK_HASH_BYTES if on else USUAL_HASH_BYTES
+        for table in ("fts", "span"):
+            self._connection.execute(f"INSERT INTO {table}({table}, rank) VALUES('hashsize', ?)", (size,))
+
+
+def _same_standing(before: SessionState, after: SessionState) -> bool:
+    """Whether nothing changed that decides which row of a session is visible."""
+    return (
+        before.header == after.header
+        and before.rank == after.rank
+        and (before.error is None) == (after.error is None)
+    )
+
+
+def open_writer(connection: Connection) -> Writer:
+    """The writer of an index whose tables exist (see ``schema.create_index`` and the guard).
+
+    Sessions nobody stored are removed, so that a stopped process leaves none behind (SPEC 6.10.6).
+    """
+    writer = Writer(connection)
+    with writer.transaction():
+        writer.wipe_unpersisted()
+    return writer

@@ -9,6 +9,7 @@ from typing import Final
 from .claude_code import ClaudeCodeReader
 from .codex import CodexReader
 from .dsh import DshReader
+from .gemini import GeminiReader
 from .opencode import OpenCodeReader
 from .seam import Reader
 
@@ -17,6 +18,7 @@ _ALL: Final[tuple[Reader, ...]] = (
     ClaudeCodeReader(),
     CodexReader(),
     OpenCodeReader(),
+    GeminiReader(),
 )
 
 READERS: Final[Mapping[str, Reader]] = MappingProxyType({reader.format: reader for reader in _ALL})

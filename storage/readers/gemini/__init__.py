@@ -1,0 +1,5 @@
+"""Reader of Gemini CLI chats (README.md)."""
+
+from .reader import GeminiReader
+
+__all__ = ["GeminiReader"]

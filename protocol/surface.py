@@ -118,6 +118,10 @@ class SurfaceFold:
         """Fold an event that was accepted before and whose data is not at hand: E18 is taken as passed."""
         return self._append(event, None)
 
+    def pass_over(self, count: int) -> None:
+        """Fold ``count`` events at once that are no surface events and carry neither key (chunks)."""
+        self._length += count
+
     def nodes(self) -> tuple[int, ...]:
         """The current surface, in order. Costs its length."""
         found, node = [], self._head

@@ -39,7 +39,7 @@ def read_links(obj: dict[str, JSON], numbering: Numbering, seq: int) -> Links:
     sound = bounds is not None or op == "append"
     if "sourceEventSeqs" in obj:
         written = written_seqs(obj["sourceEventSeqs"])
-        found = [numbering.place_of(one) for one in written or ()]
+        found = numbering.places_of(written or [])
         sources = list(dict.fromkeys(place for place in found if place is not None and place < seq))
         sound = sound and written is not None and len(sources) == len(found)
         if not sources and (written or written is None):

@@ -136,10 +136,14 @@ class DshMapper:
         except ValueError as exc:
             self.lost()
             return str(exc)
-        for data, gap in zip(row.members, row.gaps, strict=True):
-            self._number(written)
-            self._emit("assistant/chunk", start + gap, data)
-            written += 1
+        place = len(self._fold)
+        self._number(written, len(row.members))
+        self._events += [
+            Event(type="assistant/chunk", seq=place + k, time=start + gap, data=data)
+            for k, (data, gap) in enumerate(zip(row.members, row.gaps, strict=True))
+        ]
+        self._fold.pass_over(len(row.members))
+        self._state.time = start + row.gaps[-1]
         return None
 
     def _take_event(self, kind: str, obj: dict[str, JSON]) -> None:
@@ -199,15 +203,10 @@ class DshMapper:
     def _emit(self, kind: str, time: int, data: JSON, *, ignorable: bool = False) -> None:
         """Append a log-only event at the next place."""
         self._state.time = time
-        event = Event(
-            type=kind,
-            seq=len(self._fold),
-            time=time,
-            data=data,
-            ignorable=True if ignorable else UNSET,
-        )
-        self._fold.append(event)
-        self._events.append(event)
+        seq = len(self._fold)
+        mark = True if ignorable else UNSET
+        self._events.append(Event(type=kind, seq=seq, time=time, data=data, ignorable=mark))
+        self._fold.pass_over(1)
 
     # Numbers.
 
@@ -219,13 +218,13 @@ class DshMapper:
             return value
         return self._numbering.next_written()
 
-    def _number(self, written: int) -> None:
-        """The next event, which was written as ``written``, stands at the next place."""
-        place, header = len(self._fold), self._state.header
-        self._numbering.put(written, place)
-        seed = header.seed_length if header is not None else None
-        if seed is not None and written < seed and place == self._state.inherited:
-            self._state.inherited += 1
+    def _number(self, written: int, count: int = 1) -> None:
+        """The next ``count`` events, written from ``written`` on, stand at the next places."""
+        place, state = len(self._fold), self._state
+        self._numbering.put(written, place, count)
+        seed = state.header.seed_length if state.header is not None else None
+        if seed is not None and written < seed and place == state.inherited:
+            state.inherited += min(count, seed - written)
 
     def _time_of(self, obj: dict[str, JSON]) -> int:
         time = whole(obj.get("time"))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final
+from itertools import accumulate
+from typing import Final, cast
 
 import msgspec
 
@@ -48,25 +49,23 @@ def expand_row(obj: dict[str, JSON]) -> Row:
     if not isinstance(gaps, list) or len(gaps) != len(payload) - 1:
         raise ValueError("packed row whose gaps do not fit its deltas")
     steps = [whole(gap) for gap in gaps]
-    behind, sums = 0, [0]
-    for step in steps:
-        if not is_safe_integer(step):
-            raise ValueError("packed row with a gap that is no number")
-        behind += step
-        sums.append(behind)
-    if not all(is_safe_integer(total) for total in sums):
+    if any(type(step) is not int for step in steps):
+        raise ValueError("packed row with a gap that is no number")
+    sums = list(accumulate(cast(list[int], steps), initial=0))
+    if not (is_safe_integer(max(sums)) and is_safe_integer(min(sums))):
         raise ValueError("packed row whose times leave the safe range")
-    return Row([_member(kind, data, item) for item in payload], sums, max(sums, key=abs))
+    return Row(_members(kind, data, payload), sums, max(sums, key=abs))
 
 
-def _member(kind: str, data: dict[str, JSON], item: JSON) -> JSON:
-    chunk: dict[str, JSON]
-    if kind == "tool-call-chunks":
-        chunk = {"type": "tool-call-delta", "index": data.get("index"), "id": data.get("id")}
-        if "name" in data:
-            chunk["name"] = data["name"]
-        chunk["argumentsDelta"] = item
-    else:
+def _members(kind: str, data: dict[str, JSON], payload: list[JSON]) -> list[JSON]:
+    turn, step, index = data.get("turn"), data.get("step"), data.get("index")
+    if kind != "tool-call-chunks":
         delta = "text-delta" if kind == "text-chunks" else "reasoning-delta"
-        chunk = {"type": delta, "index": data.get("index"), "text": item}
-    return {"turn": data.get("turn"), "step": data.get("step"), "chunk": chunk}
+        return [
+            {"turn": turn, "step": step, "chunk": {"type": delta, "index": index, "text": item}}
+            for item in payload
+        ]
+    call: dict[str, JSON] = {"type": "tool-call-delta", "index": index, "id": data.get("id")}
+    if "name" in data:
+        call["name"] = data["name"]
+    return [{"turn": turn, "step": step, "chunk": {**call, "argumentsDelta": item}} for item in payload]

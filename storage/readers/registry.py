@@ -6,11 +6,15 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
+from .acp import AcpReader
 from .claude_code import ClaudeCodeReader
 from .codex import CodexReader
+from .copilot import CopilotReader
+from .droid import DroidReader
 from .dsh import DshReader
 from .gemini import GeminiReader
 from .opencode import OpenCodeReader
+from .qwen import QwenReader
 from .seam import Reader
 
 _ALL: Final[tuple[Reader, ...]] = (
@@ -19,6 +23,10 @@ _ALL: Final[tuple[Reader, ...]] = (
     CodexReader(),
     OpenCodeReader(),
     GeminiReader(),
+    QwenReader(),
+    DroidReader(),
+    CopilotReader(),
+    AcpReader(),
 )
 
 READERS: Final[Mapping[str, Reader]] = MappingProxyType({reader.format: reader for reader in _ALL})

@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from ....protocol.json_value import JSON
+from ....protocol.json_value import JSON, is_safe_integer
 from ..corelog.saved import pack_state, unpack_state
 from ..corelog.session_log import LogState, SessionLog
 from ..corelog.shapes import dict_of, first_text, list_of, text_blocks, text_of
@@ -203,7 +203,7 @@ class CodexMapper:
         if source is not None or payload.get("thread_source") == "subagent":
             log.origin = "subagent"
         depth = spawn.get("depth")
-        log.depth = depth if isinstance(depth, int) and not isinstance(depth, bool) and depth >= 0 else None
+        log.depth = depth if is_safe_integer(depth) and depth >= 0 else None
         log.preset = text_of(payload.get("agent_role")) or None
 
     def _context(self, payload: dict[str, JSON]) -> None:
@@ -260,7 +260,7 @@ class CodexMapper:
             self.log.title(name, {"kind": "provider", "provider": FORMAT})
         elif kind == "thread_rolled_back":
             turns = payload.get("num_turns")
-            self.log.abandon_prompts(turns if isinstance(turns, int) else 0)
+            self.log.abandon_prompts(turns if is_safe_integer(turns) else 0)
 
     def _turn_end(self, kind: str, payload: dict[str, JSON]) -> None:
         error = payload.get("error")

@@ -174,6 +174,7 @@ class SessionLog:
         seq = self.state.next_seq
         call_id = call_id or f"{self.format}:{seq}"
         self.state.calls.setdefault(call_id, []).append(seq)
+        self.state.turn_ended = False
         return self._emit(
             "tool/call",
             {
@@ -368,6 +369,7 @@ class SessionLog:
         replaces: tuple[int, int] | None = None,
     ) -> int:
         state = self.state
+        state.turn_ended = False
         if replaces is None and kind != "tool/result" and state.abandoned is not None:
             replaces, state.abandoned = state.abandoned, None
         removed = self._remove(replaces) if replaces is not None else []

@@ -1,0 +1,5 @@
+"""Reader of Agent Client Protocol captures (README.md)."""
+
+from .reader import AcpReader
+
+__all__ = ["AcpReader"]

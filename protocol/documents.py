@@ -131,6 +131,19 @@ class DocumentBuilder:
         content = member(message, "content")
         return isinstance(content, list) and any(self._is_search_result(block) for block in content)
 
+    @property
+    def search_calls(self) -> frozenset[str]:
+        """The ids of calls to the five tools so far: the state beside the surface fold."""
+        return frozenset(self._calls)
+
+    @classmethod
+    def going_on(cls, fold: SurfaceFold, search_calls: Iterable[str]) -> DocumentBuilder:
+        """A builder behind events that were folded elsewhere, from stored skeletons for instance."""
+        builder = cls()
+        builder._fold = fold
+        builder._calls = set(search_calls)
+        return builder
+
     def snapshot(self) -> bytes:
         """The state as bytes, to go on later without the log."""
         return msgspec.msgpack.encode((self._fold.snapshot(), encode_json(list[JSON](sorted(self._calls)))))

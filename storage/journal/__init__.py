@@ -4,6 +4,7 @@ from .reading import JournalReader
 from .records import (
     PUBLISHED,
     Batch,
+    Copy,
     Forgotten,
     HeaderConflict,
     JournalDamaged,
@@ -20,6 +21,7 @@ __all__ = [
     "PUBLISHED",
     "SCHEMA",
     "Batch",
+    "Copy",
     "Forgotten",
     "HeaderConflict",
     "Journal",

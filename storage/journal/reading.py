@@ -82,6 +82,12 @@ class JournalReader:
         rows = self.connection.execute(_RANGE, (base + max(first, 0), base + last, limit)).fetchall()
         return [self._event(sid, key - base, self._restore(sid, key - base, body)) for key, body in rows]
 
+    def stored_bytes(self, sid: int, first: int, last: int) -> int:
+        """How many bytes events ``first``..``last`` take as stored: what reading them costs at least."""
+        base = sid << SEQ_BITS
+        sql = "SELECT COALESCE(SUM(LENGTH(body)), 0) FROM event WHERE key BETWEEN ? AND ?"
+        return int(self.connection.execute(sql, (base + first, base + last)).fetchall()[0][0])
+
     def read_all(self, sid: int, first: int = 0) -> Iterator[list[Event]]:
         """The log from ``first`` on, in pages of at most 512 events; each page its own small read.
 

@@ -48,6 +48,19 @@ class Batch:
     events: Sequence[Event]
 
 
+@attrs.frozen(kw_only=True)
+class Copy:
+    """Events ``first_seq`` and on of a foreign session, to be kept beyond the life of their log."""
+
+    key: SessionKey
+    header: SessionHeader
+    first_seq: int
+    events: Sequence[Event]
+    title: Title | None = None
+    inherited: int = 0
+    notes: Sequence[str] = ()
+
+
 class JournalRefusal(Exception):
     """An append or attach that the stored log does not allow; nothing was written. The caller's fault."""
 

@@ -52,6 +52,10 @@ class Tombstones:
         )
         self._ids.add(identity)
 
+    def knows(self, session_id: str) -> bool:
+        """Whether some session with this id was forgotten."""
+        return blob(session_id) in self._ids
+
     def forgotten(self, header: SessionHeader, first: Event | None) -> bool:
         """Whether this session, from whatever source, was forgotten. ``first``: its first event, if known."""
         identity = blob(header.id)

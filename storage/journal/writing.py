@@ -12,13 +12,13 @@ from ...protocol.event import Event
 from ...protocol.header import SessionHeader, compatible
 from ...protocol.json_codec import decode_json, deep_equal, encode_json
 from ...protocol.outward import SessionKey
-from ...protocol.records import Title
 from ..sqlite import Connection, empty_log, transaction
 from .codec import encode_event, encode_header, encode_title
 from .reading import JournalReader, blob
 from .records import (
     PUBLISHED,
     Batch,
+    Copy,
     Forgotten,
     HeaderConflict,
     JournalRefusal,
@@ -111,34 +111,19 @@ class Journal(JournalReader):
         self._ends.update(ends)
         return results
 
-    def retain(
-        self,
-        key: SessionKey,
-        header: SessionHeader,
-        first_seq: int,
-        events: Sequence[Event],
-        *,
-        title: Title | None = None,
-        inherited: int = 0,
-        notes: Sequence[str] = (),
-    ) -> int:
-        """Keep a copy of a foreign session's events so that its history outlives its source.
+    def rolled_back(self) -> None:
+        """Tell the journal that a transaction around its own was undone."""
+        self._ends.clear()
 
-        Stored events from ``first_seq`` on are replaced: the source has been read again from there.
-        Returns: the copy's sid. Raises: SeqGap when events before ``first_seq`` are missing.
+    def retain(self, copies: Sequence[Copy]) -> None:
+        """Keep copies of foreign sessions' events so that their history outlives their source.
+
+        All in one transaction. Stored events from a copy's ``first_seq`` on are replaced: the source has
+        been read again from there. Raises: SeqGap when events before ``first_seq`` are missing.
         """
         with transaction(self.connection):
-            stored = self.find(key)
-            length = 0 if stored is None else stored.length
-            _check_contiguous(events, first_seq, length)
-            sid = self._insert_session(key, header) if stored is None else stored.sid
-            self.connection.execute(
-                "UPDATE session SET header = ?, title = ?, inherited = ?, notes = ? WHERE sid = ?",
-                (encode_header(header), encode_title(title), inherited, encode_json(list(notes)), sid),
-            )
-            self._truncate(sid, first_seq)
-            self._insert(sid, events)
-        return sid
+            for copy in copies:
+                self._retain(copy)
 
     def forget(self, sid: int, now_ms: int) -> bool:
         """Delete a session with secure deletion and leave a tombstone; False if it is unknown.
@@ -166,6 +151,18 @@ class Journal(JournalReader):
     def purge(self) -> bool:
         """Empty the write-ahead log after ``forget``; False while a reader still needs it."""
         return empty_log(self.connection)
+
+    def _retain(self, copy: Copy) -> None:
+        stored = self.find(copy.key)
+        _check_contiguous(copy.events, copy.first_seq, 0 if stored is None else stored.length)
+        sid = self._insert_session(copy.key, copy.header) if stored is None else stored.sid
+        title, notes = encode_title(copy.title), encode_json(list(copy.notes))
+        self.connection.execute(
+            "UPDATE session SET header = ?, title = ?, inherited = ?, notes = ? WHERE sid = ?",
+            (encode_header(copy.header), title, copy.inherited, notes, sid),
+        )
+        self._truncate(sid, copy.first_seq)
+        self._insert(sid, copy.events)
 
     def _create(
         self, key: SessionKey, header: SessionHeader, seed: Sequence[Event] | None, now_ms: int

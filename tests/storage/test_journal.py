@@ -21,6 +21,7 @@ from session_query.storage.guard import open_guarded
 from session_query.storage.journal import (
     SCHEMA,
     Batch,
+    Copy,
     Forgotten,
     HeaderConflict,
     Journal,
@@ -324,16 +325,24 @@ def test_damage_costs_one_event_and_is_named(journal: Journal) -> None:
 def test_retained_copies_follow_their_source(journal: Journal) -> None:
     key = SessionKey("codex", "2026/01", "s-1")
     title = Title(title="T", message_seqs=(1, 2), source={"kind": "x"}, seq=None, time=4)
-    sid = journal.retain(key, HEADER, 0, events(0, 3), title=title, inherited=2, notes=["n\ud800"])
-    assert journal.retain(key, HEADER, 4, events(4, 5), title=title) == sid
+
+    def copy_of(first: int, some: list[Event], **more: object) -> Copy:
+        return Copy(key=key, header=HEADER, first_seq=first, events=some, title=title, **more)
+
+    journal.retain([copy_of(0, events(0, 3), inherited=2, notes=["n\ud800"]), copy_of(4, events(4, 5))])
+    first = journal.find(key)
+    assert first is not None
+    sid = first.sid
     assert log(journal, sid) == events(0, 5)
-    assert journal.retain(key, HEADER, 3, [event(3, "again")], title=title, inherited=1, notes=["m"]) == sid
+    journal.retain([copy_of(3, [event(3, "again")], inherited=1, notes=["m"])])
     assert log(journal, sid) == [*events(0, 2), event(3, "again")], "read again from 3 on"
     stored = journal.find(key)
     assert stored is not None
+    assert stored.sid == sid
     assert (stored.title, stored.inherited, stored.notes) == (title, 1, ("m",))
     with pytest.raises(SeqGap):
-        journal.retain(key, HEADER, 9, events(9, 9))
+        journal.retain([copy_of(4, events(4, 4)), copy_of(9, events(9, 9))])
+    assert journal.length(sid) == 4, "all or nothing"
     assert journal.sessions("codex") == [stored]
     assert journal.sessions("journal") == []
     journal.drop_copy(sid)

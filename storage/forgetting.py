@@ -1,0 +1,81 @@
+"""Forgetting a session for good: index, text copies, journal, retained copies (SPEC 16.10).
+
+Spilled results lie with the service, which removes them before it calls this.
+"""
+
+from __future__ import annotations
+
+import time
+
+import attrs
+
+from ..protocol.header import SessionHeader
+from ..protocol.outward import SessionKey
+from .index.door import IndexReader, IndexWriter, StoredSession
+from .journal import Journal
+from .sources.sources import Sources
+from .sqlite import Connection, empty_log
+
+
+@attrs.frozen(kw_only=True)
+class Forgotten:
+    """What was removed. ``keys``: every copy of the session, from whatever source.
+
+    ``swept`` False: a reader still holds an old state of a file; call ``sweep`` again when it is done.
+    """
+
+    keys: tuple[SessionKey, ...]
+    swept: bool
+
+
+@attrs.define(eq=False)
+class Forgetting:
+    """Removes sessions. Owner: the writer thread."""
+
+    connection: Connection
+    index: IndexWriter
+    reader: IndexReader
+    journal: Journal
+    sources: Sources
+
+    def forget(self, key: SessionKey) -> Forgotten:
+        """Remove a session and every other row of the same session (SPEC 16.6.3), and leave tombstones.
+
+        The tool's own log is not touched; read again, the session is recognised and passed over.
+        Returns: the keys removed, empty if there is no such session.
+        Raises: sqlite.Error: what was not removed yet is still there; repeat.
+        """
+        known = self.index.find(key)
+        stored = self.journal.find(key)
+        header = known.state.header if known else stored.header if stored else None
+        if header is None:
+            return Forgotten(keys=(), swept=True)
+        rows = self._rows(known, header)
+        now_ms = time.time_ns() // 1_000_000
+        # the tombstone first: after a crash the session may still be found, but it cannot come back
+        first = self.sources.first_event(known.sid) if known and stored is None else None
+        if stored is not None:
+            first = self.journal.read_event(stored.sid, 0)
+        self.journal.bury(key.source, header, first, now_ms)
+        with self.index.transaction():
+            for row in rows:
+                self.index.delete(row.sid)
+            self.sources.forget(header, {row.sid for row in rows})
+        keys = {key, *(row.key for row in rows)}
+        for one in sorted(keys, key=lambda one: (one.source, one.place)):
+            copy = self.journal.find(one)
+            if copy is not None:
+                self.journal.forget(copy.sid, now_ms)
+        self.index.scrub()
+        return Forgotten(keys=tuple(keys), swept=self.sweep())
+
+    def sweep(self) -> bool:
+        """Empty both write-ahead logs, where the words may still stand; False while a reader needs one."""
+        return all([empty_log(self.connection), self.journal.purge()])
+
+    def _rows(self, known: StoredSession | None, header: SessionHeader) -> list[StoredSession]:
+        """Every row of the session. Without a creation time an id alone proves nothing: only its own."""
+        if known is None or not header.created_at:
+            return [] if known is None else [known]
+        with self.reader.snapshot():
+            return self.reader.fallbacks(known.sid)

@@ -1,0 +1,330 @@
+"""What is known of every log: where it is, how it looked when it was read, how far, and what it told.
+
+All methods that write are called inside the index writer's transaction, so that a checkpoint is never
+ahead of what it stands for. ``Catalog`` keeps the units of all roots in memory (about 1 KB each), without
+their checkpoints; after a rolled-back transaction call ``reload``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from pathlib import Path
+from typing import Final
+
+from ...protocol.header import SessionHeader
+from ...protocol.outward import SessionKey
+from ..readers.discovery import printable
+from ..readers.seam import Checkpoint, LogUnit, Loss, SkippedPath
+from ..sqlite import Connection, SqlValue
+from .catalog_rows import (
+    SESSION_COLUMNS,
+    UNIT_COLUMNS,
+    CatalogSession,
+    Root,
+    SessionNote,
+    Unit,
+    blob,
+    pack_files,
+    pack_note,
+    path_blob,
+    path_of,
+    session_of,
+    unit_of,
+)
+from .spec import SourceSpec
+from .stamps import pack_stamp
+
+LOSSES_KEPT: Final = 1000
+"""Damaged places kept for each unit with offset and cause; a log of nothing but damage has millions."""
+
+_SESSION: Final = f"SELECT {SESSION_COLUMNS} FROM catalog_session"
+
+
+class Catalog:
+    """The catalog over the index writer's connection. Owner: the writer thread."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self.roots: dict[int, Root] = {}
+        self.units: dict[int, Unit] = {}
+        self._by_path: dict[tuple[int, str], int] = {}
+        self._by_file: dict[str, set[int]] = {}
+        self.reload()
+
+    def reload(self) -> None:
+        """Take roots and units from the database, as committed."""
+        execute = self.connection.execute
+        retained = {root_id: root.spec.retain for root_id, root in self.roots.items()}
+        rows = execute("SELECT root_id, format, root, label, walked_ms, missing FROM catalog_root").fetchall()
+        self.roots = {
+            row[0]: Root(
+                row[0],
+                SourceSpec(format=row[1], root=Path(path_of(row[2])), retain=retained.get(row[0], False)),
+                row[3],
+                row[4],
+                bool(row[5]),
+            )
+            for row in rows
+        }
+        units = execute(f"SELECT {UNIT_COLUMNS} FROM catalog_unit").fetchall()
+        self.units = {row[0]: unit_of(row) for row in units}
+        self._by_path, self._by_file = {}, {}
+        for unit in self.units.values():
+            self._enter(unit)
+
+    def reload_unit(self, unit_id: int) -> Unit | None:
+        """Take one unit from the database, as committed; None if it is not there."""
+        sql = f"SELECT {UNIT_COLUMNS} FROM catalog_unit WHERE unit_id = ?"
+        rows = self.connection.execute(sql, (unit_id,)).fetchall()
+        if not rows:
+            return None
+        if unit_id in self.units:
+            self._leave(self.units[unit_id])
+        unit = self.units[unit_id] = unit_of(rows[0])
+        self._enter(unit)
+        return unit
+
+    def use_root(self, spec: SourceSpec) -> Root:
+        """The root of a source, added if it is new. The first root of a format has no label."""
+        for root in self.roots.values():
+            if (root.spec.format, root.spec.root) == (spec.format, spec.root):
+                root.spec = spec
+                return root
+        first = all(root.spec.format != spec.format for root in self.roots.values())
+        label = "" if first else printable(spec.root)
+        sql = "INSERT INTO catalog_root(format, root, label) VALUES (?, ?, ?) RETURNING root_id"
+        parameters = (spec.format, path_blob(spec.root), label)
+        ((root_id,),) = self.connection.execute(sql, parameters).fetchall()
+        self.roots[root_id] = Root(root_id, spec, label)
+        return self.roots[root_id]
+
+    def drop_root(self, root_id: int) -> None:
+        """Forget a root whose units have been dropped."""
+        self.connection.execute("DELETE FROM catalog_skipped WHERE root_id = ?", (root_id,))
+        self.connection.execute("DELETE FROM catalog_root WHERE root_id = ?", (root_id,))
+        self.roots.pop(root_id, None)
+
+    def walked(self, root: Root, skipped: Iterable[SkippedPath], now_ms: int, *, missing: bool) -> None:
+        """Note a whole walk of a root and what it passed over."""
+        self.connection.execute("DELETE FROM catalog_skipped WHERE root_id = ?", (root.root_id,))
+        self.connection.executemany(
+            "INSERT OR REPLACE INTO catalog_skipped VALUES (?, ?, ?)",
+            [(root.root_id, path_blob(one.path), printable(one.reason)) for one in skipped],
+        )
+        self.connection.execute(
+            "UPDATE catalog_root SET walked_ms = ?, missing = ? WHERE root_id = ?",
+            (now_ms, int(missing), root.root_id),
+        )
+        root.walked_ms, root.missing = now_ms, missing
+
+    def distrust(self) -> None:
+        """Let every unit be read again from its start."""
+        self.connection.execute(
+            "UPDATE catalog_unit SET stamp = NULL, offset = NULL, prefix = NULL, state = NULL"
+        )
+        for unit in self.units.values():
+            unit.stamp = None
+
+    def find_unit(self, root_id: int, path: str) -> Unit | None:
+        """The unit at this path, gone ones included."""
+        unit_id = self._by_path.get((root_id, path))
+        return None if unit_id is None else self.units[unit_id]
+
+    def units_with(self, path: str) -> list[Unit]:
+        """The units that this path is a file of."""
+        return [self.units[unit_id] for unit_id in self._by_file.get(path, ())]
+
+    def units_of(self, root_id: int) -> list[Unit]:
+        """Every unit of a root, gone ones included."""
+        return [unit for unit in self.units.values() if unit.root_id == root_id]
+
+    def add_unit(self, root: Root, found: LogUnit) -> Unit:
+        """A unit seen for the first time; it has to be read."""
+        path, files = str(found.path), tuple(map(str, found.files))
+        place = root.place(found)
+        sql = "INSERT INTO catalog_unit(root_id, path, place, files) VALUES (?, ?, ?, ?) RETURNING unit_id"
+        parameters = (root.root_id, path_blob(path), blob(place), pack_files(files))
+        ((unit_id,),) = self.connection.execute(sql, parameters).fetchall()
+        unit = Unit(unit_id, root.root_id, path, place, files)
+        self.units[unit_id] = unit
+        self._enter(unit)
+        return unit
+
+    def move_unit(self, unit: Unit, root_id: int, path: str, files: Sequence[str]) -> None:
+        """The log lies elsewhere now; it keeps its place, its sessions and its checkpoint."""
+        self.connection.execute(
+            "UPDATE catalog_unit SET root_id = ?, path = ?, files = ?, gone = 0 WHERE unit_id = ?",
+            (root_id, path_blob(path), pack_files(tuple(files)), unit.unit_id),
+        )
+        self._leave(unit)
+        unit.root_id, unit.path, unit.files, unit.gone = root_id, path, tuple(files), False
+        self._enter(unit)
+
+    def drop_unit(self, unit: Unit) -> None:
+        """Forget a unit; its sessions are the caller's affair."""
+        for table in ("catalog_session", "catalog_loss", "catalog_unit"):
+            self.connection.execute(f"DELETE FROM {table} WHERE unit_id = ?", (unit.unit_id,))
+        self.units.pop(unit.unit_id, None)
+        self._leave(unit)
+
+    def checkpoint(self, unit: Unit) -> Checkpoint | None:
+        """Where the next read of a unit may go on."""
+        sql = "SELECT offset, prefix, state FROM catalog_unit WHERE unit_id = ?"
+        ((offset, prefix, state),) = self.connection.execute(sql, (unit.unit_id,)).fetchall()
+        return None if offset is None else Checkpoint(offset=offset, prefix=prefix, state=state)
+
+    def put_unit(self, unit: Unit, files: Sequence[str], now_ms: int) -> None:
+        """Store everything ``Unit`` holds."""
+        stamp = None if unit.stamp is None else pack_stamp(unit.stamp)
+        if unit.files != tuple(files):
+            self._leave(unit)
+            unit.files = tuple(files)
+            self._enter(unit)
+        self.connection.execute(
+            "UPDATE catalog_unit SET files = ?, stamp = ?, version = ?, epoch = ?, problem = ?, message = ?,"
+            " gone = ?, read_ms = ? WHERE unit_id = ?",
+            (
+                pack_files(unit.files),
+                stamp,
+                unit.version,
+                unit.epoch,
+                unit.problem,
+                unit.message,
+                int(unit.gone),
+                now_ms,
+                unit.unit_id,
+            ),
+        )
+
+    def put_checkpoint(self, unit: Unit, checkpoint: Checkpoint | None) -> None:
+        """Where to go on after what this transaction stores."""
+        values: tuple[SqlValue, ...] = (None, None, None)
+        if checkpoint is not None:
+            values = (checkpoint.offset, checkpoint.prefix, checkpoint.state)
+        sql = "UPDATE catalog_unit SET offset = ?, prefix = ?, state = ? WHERE unit_id = ?"
+        self.connection.execute(sql, (*values, unit.unit_id))
+
+    def begin_read(self, unit: Unit, *, restart: bool) -> None:
+        """Take back what will come again: everything on a restart, else the counts of the loose tail."""
+        execute, only = self.connection.execute, (unit.unit_id,)
+        if restart:
+            execute("DELETE FROM catalog_loss WHERE unit_id = ?", only)
+            execute(
+                "UPDATE catalog_unit SET records = 0, held = 0, bytes = 0, tail_records = 0, tail_held = 0"
+                " WHERE unit_id = ?",
+                only,
+            )
+        else:
+            execute("DELETE FROM catalog_loss WHERE unit_id = ? AND tail", only)
+            execute(
+                "UPDATE catalog_unit SET records = records - tail_records, held = held - tail_held,"
+                " tail_records = 0, tail_held = 0 WHERE unit_id = ?",
+                only,
+            )
+
+    def count(self, unit: Unit, *, records: int, held: int, read_bytes: int, tail: bool) -> None:
+        """Add up what a batch read; ``tail``: it is taken back by the next ``begin_read``."""
+        self.connection.execute(
+            "UPDATE catalog_unit SET records = records + ?1, held = held + ?2, bytes = bytes + ?3,"
+            " tail_records = tail_records + ?1 * ?4, tail_held = tail_held + ?2 * ?4 WHERE unit_id = ?5",
+            (records, held, read_bytes, int(tail), unit.unit_id),
+        )
+
+    def add_losses(self, unit: Unit, losses: Sequence[Loss], *, tail: bool) -> None:
+        """Keep damaged places, up to ``LOSSES_KEPT`` a unit."""
+        if not losses:
+            return
+        sql = "SELECT count(*), max(number) FROM catalog_loss WHERE unit_id = ?"
+        ((kept, last),) = self.connection.execute(sql, (unit.unit_id,)).fetchall()
+        first = 0 if last is None else last + 1
+        self.connection.executemany(
+            "INSERT INTO catalog_loss VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            [
+                (
+                    unit.unit_id,
+                    first + at,
+                    loss.path,
+                    loss.offset,
+                    loss.length,
+                    printable(loss.cause),
+                    loss.records,
+                    int(tail),
+                )
+                for at, loss in enumerate(losses[: max(0, LOSSES_KEPT - kept)])
+            ],
+        )
+
+    def lost_records(self, unit: Unit) -> int:
+        """Damaged records of a unit: what was seen and not held."""
+        sql = "SELECT records - held FROM catalog_unit WHERE unit_id = ?"
+        ((lost,),) = self.connection.execute(sql, (unit.unit_id,)).fetchall()
+        return int(lost)
+
+    def sessions_of(self, unit: Unit, format_name: str) -> dict[str, CatalogSession]:
+        """The sessions a unit told, by id."""
+        rows = self.connection.execute(f"{_SESSION} WHERE unit_id = ?", (unit.unit_id,)).fetchall()
+        found = [session_of(format_name, row) for row in rows]
+        return {session.key.id: session for session in found}
+
+    def tellers(self, key: SessionKey) -> list[CatalogSession]:
+        """Every row of a session, whatever unit tells it, of units that are not gone."""
+        rows = self.connection.execute(
+            f"{_SESSION} WHERE id = ? AND place = ?", (blob(key.id), blob(key.place))
+        ).fetchall()
+        return [
+            session_of(key.source, row)
+            for row in rows
+            if self._format_of(row[0]) == key.source and not self.units[row[0]].gone
+        ]
+
+    def put_session(self, session: CatalogSession) -> None:
+        """Store one session's row."""
+        self.connection.execute(
+            "INSERT OR REPLACE INTO catalog_session VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                session.unit_id,
+                blob(session.key.place),
+                blob(session.key.id),
+                session.sid,
+                int(session.owner),
+                int(session.forgotten),
+                session.epoch,
+                session.length,
+                session.settled,
+                session.last_time,
+                session.serial,
+                pack_note(session.note),
+            ),
+        )
+
+    def forget(self, session_id: str, sids: Collection[int]) -> list[int]:
+        """Mark the sessions with these numbers as forgotten, without a word of them. Returns their units."""
+        sql = f"{_SESSION} WHERE id = ? AND sid IS NOT NULL"
+        rows = self.connection.execute(sql, (blob(session_id),)).fetchall()
+        found = [session_of(self._format_of(row[0]) or "", row) for row in rows if row[3] in sids]
+        for session in found:
+            header = session.note.header
+            session.note = SessionNote(header=SessionHeader(id=header.id, created_at=header.created_at))
+            session.forgotten, session.sid = True, None
+            self.put_session(session)
+        return [session.unit_id for session in found]
+
+    def drop_session(self, session: CatalogSession) -> None:
+        """Forget one session's row."""
+        sql = "DELETE FROM catalog_session WHERE unit_id = ? AND id = ?"
+        self.connection.execute(sql, (session.unit_id, blob(session.key.id)))
+
+    def _format_of(self, unit_id: int) -> str | None:
+        unit = self.units.get(unit_id)
+        root = None if unit is None else self.roots.get(unit.root_id)
+        return None if root is None else root.spec.format
+
+    def _enter(self, unit: Unit) -> None:
+        self._by_path[unit.root_id, unit.path] = unit.unit_id
+        for file in unit.files:
+            self._by_file.setdefault(file, set()).add(unit.unit_id)
+
+    def _leave(self, unit: Unit) -> None:
+        self._by_path.pop((unit.root_id, unit.path), None)
+        for file in unit.files:
+            self._by_file.get(file, set()).discard(unit.unit_id)

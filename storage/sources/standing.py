@@ -1,0 +1,193 @@
+"""How sessions stand in the index: their state, who tells them, and what happens when a log is gone.
+
+Everything here runs inside the index writer's transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import attrs
+
+from ...protocol.errors import Code
+from ...protocol.outward import SessionKey
+from ..index.door import IndexWriter, SessionState
+from ..journal import Journal
+from ..projection import title_of_log
+from ..readers.discovery import printable
+from .catalog import Catalog
+from .catalog_rows import CatalogSession, Unit
+from .reading import Piece
+
+
+@attrs.define(eq=False)
+class Standing:
+    """Writes sessions' states. ``ranks``: a format's place in the order of SPEC 16.6.3, smaller is better.
+
+    ``store`` qualifies revisions (SPEC 1.9.1).
+    """
+
+    catalog: Catalog
+    writer: IndexWriter
+    journal: Journal | None
+    ranks: Mapping[str, int]
+    store: str
+
+    def put(self, unit: Unit, piece: Piece) -> None:
+        """Apply one piece to the index and store its row."""
+        row = piece.row
+        if row.forgotten:
+            self._remove(row)
+        elif row.owner:
+            sid = row.sid = self.writer.put_session(row.key, self.state(unit, row))
+            if piece.cut is not None:
+                self.writer.truncate(sid, piece.cut)
+            if row.note.broken is None:
+                if piece.restored:
+                    self.writer.reclassify(sid, piece.restored)
+                for change in piece.changes:
+                    change.apply(self.writer, sid)
+        self.catalog.put_session(row)
+
+    def state(self, unit: Unit, row: CatalogSession, *, gone: bool = False) -> SessionState:
+        """What the index keeps of a session beside its events."""
+        note = row.note
+        title, title_error = title_of_log(note.title_event, note.reported)
+        return SessionState(
+            header=note.header,
+            rank=self.ranks.get(row.key.source, len(self.ranks) + 2),
+            title=title,
+            title_error=title_error,
+            length=row.length,
+            revision=f"{self.store}:{row.unit_id}.{row.epoch}.{row.serial}",
+            inherited=note.inherited,
+            source_gone=gone,
+            error=note.broken,
+            losses=note.losses,
+            path=printable(unit.path),
+        )
+
+    def settle(self, unit: Unit) -> list[Unit]:
+        """A unit was read to its end: what it no longer tells goes, losses are laid at a session's door.
+
+        Returns: units to be read from their start, because a session is theirs to tell now.
+        """
+        again: list[Unit] = []
+        rows = self.catalog.sessions_of(unit, self._format(unit)).values()
+        told = [row for row in rows if row.epoch == unit.epoch]
+        for row in rows:
+            if row.epoch != unit.epoch:
+                again += self._vanish(unit, row)
+        bearer = _bearer(told)
+        for row in told:
+            losses = self.catalog.lost_records(unit) if row is bearer else 0
+            if row.owner and not row.forgotten:
+                changed, row.note.losses = row.note.losses != losses, losses
+                row.sid = self.writer.put_session(row.key, self.state(unit, row))
+                if changed:
+                    self.catalog.put_session(row)
+            again += self._contest(row.key)
+        return again
+
+    def lose(self, unit: Unit) -> list[Unit]:
+        """A log was deleted: its sessions go, unless a copy is kept or another log tells them.
+
+        Returns: as ``settle``.
+        """
+        again: list[Unit] = []
+        unit.gone = True
+        rows = list(self.catalog.sessions_of(unit, self._format(unit)).values())
+        for row in rows:
+            again += self._vanish(unit, row)
+        if self.catalog.sessions_of(unit, self._format(unit)):
+            self.catalog.put_unit(unit, unit.files, 0)
+        else:
+            self.catalog.drop_unit(unit)
+        return again
+
+    def remove_unit(self, unit: Unit) -> None:
+        """A source is not read any more: its sessions leave the index; copies and logs stay."""
+        for row in self.catalog.sessions_of(unit, self._format(unit)).values():
+            if row.owner:
+                self._remove(row)
+        self.catalog.drop_unit(unit)
+
+    def missing(self, unit: Unit, *, missing: bool) -> None:
+        """A whole root is not there (a disk that is not mounted) or is back: say so, remove nothing."""
+        for row in self.catalog.sessions_of(unit, self._format(unit)).values():
+            if row.owner and not row.forgotten and row.sid is not None and not unit.gone:
+                self.writer.put_session(row.key, self.state(unit, row, gone=missing))
+
+    def unreadable(self, unit: Unit) -> None:
+        """The log is intact and cannot be read any more (a newer version wrote it): its sessions say so."""
+        for row in self.catalog.sessions_of(unit, self._format(unit)).values():
+            if row.owner and not row.forgotten:
+                row.note.broken = Code.PERSISTENCE_FAILED.value
+                row.note.digest = None
+                row.serial += 1
+                row.sid = self.writer.put_session(row.key, self.state(unit, row))
+                self.catalog.put_session(row)
+
+    def _vanish(self, unit: Unit, row: CatalogSession) -> list[Unit]:
+        if row.forgotten or not row.owner or row.sid is None:
+            self.catalog.drop_session(row)
+            return []
+        rivals = [other for other in self.catalog.tellers(row.key) if other.unit_id != row.unit_id]
+        if rivals:
+            self.catalog.drop_session(row)
+            return self._hand_over(row, max(rivals, key=_claim))
+        if self.journal is not None and self.journal.find(row.key) is not None:
+            self.writer.put_session(row.key, self.state(unit, row, gone=True))
+            return []
+        self._remove(row)
+        self.catalog.drop_session(row)
+        return []
+
+    def _remove(self, row: CatalogSession) -> None:
+        if row.sid is not None:
+            self.writer.delete(row.sid)
+            row.sid = None
+
+    def _contest(self, key: SessionKey) -> list[Unit]:
+        """Several logs of one folder tell one session: the one that goes on furthest is believed."""
+        tellers = self.catalog.tellers(key)
+        if len(tellers) < 2:
+            return []
+        best = max(tellers, key=_claim)
+        owner = next((row for row in tellers if row.owner), None)
+        if owner is None or owner is best or _claim(owner)[:2] == _claim(best)[:2]:
+            return []
+        owner.owner = False
+        self.catalog.put_session(owner)
+        return self._hand_over(owner, best)
+
+    def _hand_over(self, before: CatalogSession, heir: CatalogSession) -> list[Unit]:
+        heir.owner, heir.sid = True, before.sid
+        heir.note.digest = None
+        self.catalog.put_session(heir)
+        unit = self.catalog.units[heir.unit_id]
+        unit.stamp = None
+        self.catalog.put_checkpoint(unit, None)
+        self.catalog.put_unit(unit, unit.files, 0)
+        return [unit]
+
+    def _format(self, unit: Unit) -> str:
+        return self.catalog.roots[unit.root_id].spec.format
+
+
+def _claim(row: CatalogSession) -> tuple[int, int, int]:
+    return row.last_time, row.length, -row.unit_id
+
+
+def _bearer(rows: list[CatalogSession]) -> CatalogSession | None:
+    """The session that a unit's losses are counted with: its main one, if all share a workspace.
+
+    A loss that no workspace can be given for appears to the operator only (SPEC 16.3).
+    """
+    mine = [row for row in rows if row.owner and not row.forgotten]
+    if not mine or len({row.note.header.cwd for row in mine}) > 1:
+        return None
+    return min(
+        mine,
+        key=lambda row: (row.note.header.parent_session is not None, row.note.header.created_at, row.key.id),
+    )

@@ -1,0 +1,286 @@
+"""Everything that is kept, opened together: the lock, the journal, the index, the sources.
+
+A store is synchronous. Its owner, the storage actor, uses it from one thread at a time; readers opened
+from it are used elsewhere, each by one owner at a time.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Final
+
+import attrs
+
+from ..protocol.outward import SessionKey
+from ..protocol.tokens import TOKENS_VERSION
+from . import sqlite
+from .catching_up import JOURNAL_RANK, catch_up_all, catch_up_one, finish_forgetting
+from .forgetting import Forgetting
+from .guard import Opening, Schema, discard, open_guarded
+from .index.door import IndexReader, IndexWriter
+from .index.reader import open_reader as open_index_reader
+from .index.schema import INDEX_TABLES, INDEX_VERSION, create_index
+from .index.writer import open_writer as open_index_writer
+from .journal import PUBLISHED, Journal, JournalReader
+from .journal.schema import SCHEMA as JOURNAL_SCHEMA
+from .lock import LOCK_NAME, DataLock, Holder, acquire, find_owner
+from .readers.registry import READERS
+from .readers.seam import Reader
+from .sources.catalog_schema import CATALOG_TABLES, CATALOG_VERSION, create_catalog
+from .sources.sources import Sources, open_sources
+from .sources.spec import SourceSpec
+from .sqlite import Connection, JournalMode
+
+logger = logging.getLogger(__name__)
+
+INDEX_NAME: Final = "index.db"
+JOURNAL_NAME: Final = "journal.db"
+
+READER_RANK: Final = 2
+"""Ranks of SPEC 16.6.3: live 0, the journal, then the readers in their order."""
+
+CLEAN: Final = "journal-in-step"
+"""Set while the store is closed in good order: the index then holds all that the journal holds."""
+JOURNAL_OF_INDEX: Final = "journal"
+"""Which journal the index was made with."""
+
+
+def _create_index_file(connection: Connection) -> None:
+    create_index(connection)
+    create_catalog(connection)
+
+
+INDEX_SCHEMA: Final = Schema(
+    name="index",
+    application_id=0x53514958,  # "SQIX"
+    version=zlib.crc32(f"{INDEX_VERSION}/{TOKENS_VERSION}/{CATALOG_VERSION}".encode()) & 0x7FFFFFFF,
+    tables=INDEX_TABLES | CATALOG_TABLES,
+    create=_create_index_file,
+)
+"""One version for tables, tokens and catalog: when any of them changes, the index is built again."""
+
+
+@attrs.frozen(kw_only=True)
+class StoreSettings:
+    """What a store can be told.
+
+    ``data_dir`` None: journal and index in memory, gone on close. ``index_path``: another file for the
+    index, or ``:memory:``. ``sources``: the logs to read, in any order; ``readers`` in order of rank.
+    """
+
+    data_dir: Path | None = None
+    index_path: str | None = None
+    journal_mode: JournalMode = "wal"
+    sources: tuple[SourceSpec, ...] = ()
+    readers: Mapping[str, Reader] = attrs.field(factory=lambda: READERS)
+
+
+@attrs.define(eq=False)
+class StoreReader:
+    """A read-only view of a store, with connections of its own. One owner at a time.
+
+    ``connection`` is the index's, for ``run_query`` to interrupt; journal reads are bounded by themselves.
+    """
+
+    connection: Connection
+    index: IndexReader
+    journal: JournalReader
+
+    def close(self) -> None:
+        """Close both connections."""
+        self.connection.close()
+        self.journal.connection.close()
+
+
+@attrs.define(eq=False)
+class Store:
+    """An open store. Made by ``open_store``; owner: the storage actor's writer thread."""
+
+    settings: StoreSettings
+    index_path: str
+    journal_path: str
+    connection: Connection
+    index: IndexWriter
+    journal: Journal
+    sources: Sources
+    forgetting: Forgetting
+    opening: Opening
+    """What became of the index file: ``USED``, or ``CREATED`` or ``REBUILT`` and therefore empty."""
+    unclean: bool = False
+    """The last owner did not close the store: it was killed, or the machine stopped."""
+    _locks: list[DataLock] = attrs.field(factory=list)
+    _behind: set[SessionKey] = attrs.field(factory=set)
+    _closed: bool = False
+    _closing: ExitStack = attrs.field(factory=ExitStack)
+
+    def open_reader(self) -> StoreReader:
+        """A reader with connections of its own. Raises: sqlite.Error."""
+        index = sqlite.connect_reader(self.index_path)
+        try:
+            journal = sqlite.connect_reader(self.journal_path)
+        except BaseException:
+            index.close()
+            raise
+        return StoreReader(index, open_index_reader(index), JournalReader(journal))
+
+    @contextmanager
+    def grouped(self) -> Iterator[None]:
+        """One transaction of each database around several appends; those inside become savepoints.
+
+        The journal commits first. If the index then cannot, the journal holds more than was acknowledged,
+        which repeating the append finds equal, and the index catches up.
+        """
+        try:
+            with self.index.transaction(), sqlite.transaction(self.journal.connection):
+                yield
+        except BaseException:
+            self.journal.rolled_back()
+            raise
+
+    def mark_behind(self, key: SessionKey) -> None:
+        """The index did not take what the journal has of this session."""
+        self._behind.add(key)
+
+    def catch_up(self, key: SessionKey | None = None) -> int:
+        """Index what the journal holds and the index does not, of one session or of all marked ones.
+
+        Returns: how many events were indexed. Raises: sqlite.Error, and the session stays marked.
+        """
+        count = 0
+        for one in [key] if key is not None else list(self._behind):
+            count += catch_up_one(self.journal, self.index, one)
+            self._behind.discard(one)
+        return count
+
+    def announce(self, url: str) -> None:
+        """Say in the lock file where the service listens."""
+        for lock in self._locks:
+            lock.announce(url)
+
+    def close(self) -> None:
+        """Close everything and give the directory up. Idempotent; readers are closed by their owners."""
+        closed, self._closed = self._closed, True
+        if closed:
+            return
+        try:
+            if not self._behind:
+                with self.index.transaction():
+                    self.index.set_meta(CLEAN, self.journal.store.encode())
+        finally:
+            self._closing.close()
+
+
+def open_store(settings: StoreSettings) -> Store:
+    """Open or create a store, take its lock, and bring the index up to the journal.
+
+    Sources are set up and marked, not yet looked at: see ``Store.sources.refresh``.
+
+    Raises: DataDirectoryLocked (INDEX_FAILED) when another engine owns the directory or the index file;
+        QueryError PERSISTENCE_FAILED for the journal's file, INDEX_FAILED for the index's. Nothing stays
+        open or locked then, and a refused file is as it was.
+    """
+    with ExitStack() as stack:
+        index_path, journal_path, locks = _locked_paths(settings, stack)
+        journal_connection, _ = open_guarded(journal_path, JOURNAL_SCHEMA, synchronous="FULL")
+        stack.callback(journal_connection.close)
+        journal = Journal(journal_connection)
+        connection, opening = _open_index(index_path, settings, journal)
+        stack.callback(connection.close)
+        index = open_index_writer(connection)
+        reading = sqlite.connect_reader(index_path)
+        stack.callback(reading.close)
+        unclean = any(lock.previous is not None for lock in locks)
+        ranks = {name: READER_RANK + at for at, name in enumerate(settings.readers)}
+        _bring_up(journal, index, ranks)
+        sources = open_sources(
+            connection, index, open_index_reader(reading), journal, settings.readers, ranks
+        )
+        sources.use(settings.sources)
+        return Store(
+            settings=settings,
+            index_path=index_path,
+            journal_path=journal_path,
+            connection=connection,
+            index=index,
+            journal=journal,
+            sources=sources,
+            forgetting=Forgetting(connection, index, sources.ingest.reader, journal, sources),
+            opening=opening,
+            unclean=unclean,
+            locks=locks,
+            closing=stack.pop_all(),
+        )
+
+
+def find_running(data_dir: Path) -> Holder | None:
+    """Who owns a data directory now, with the address of its service if it has one; None if nobody does."""
+    return find_owner(data_dir / LOCK_NAME)
+
+
+def _locked_paths(settings: StoreSettings, stack: ExitStack) -> tuple[str, str, list[DataLock]]:
+    """The two files, with the locks that make them ours held by ``stack``."""
+    locks: list[DataLock] = []
+
+    def take(path: Path) -> None:
+        lock = acquire(path)
+        stack.callback(lock.release)
+        locks.append(lock)
+
+    directory = None if settings.data_dir is None else settings.data_dir.absolute()
+    journal_path = sqlite.memory_path()
+    if directory is not None:
+        take(directory / LOCK_NAME)
+        journal_path = str(directory / JOURNAL_NAME)
+    named = settings.index_path
+    if named is None:
+        index_path = sqlite.memory_path() if directory is None else str(directory / INDEX_NAME)
+    elif sqlite.is_memory(named):
+        index_path = sqlite.memory_path()
+    else:
+        index_path = str(Path(named).absolute())
+        if directory is None or Path(index_path).parent != directory:
+            take(Path(f"{index_path}.lock"))
+    return index_path, journal_path, locks
+
+
+def _bring_up(journal: Journal, index: IndexWriter, ranks: Mapping[str, int]) -> None:
+    """After a crash, or with an index that was built anew, index what only the journal holds."""
+    in_step = index.get_meta(CLEAN) == journal.store.encode()
+    with index.transaction():
+        index.set_meta(CLEAN, None)
+        index.set_meta(JOURNAL_OF_INDEX, journal.store.encode())
+    if in_step:
+        return
+    finish_forgetting(journal, time.time_ns() // 1_000_000)
+    caught = catch_up_all(journal, index, ranks)
+    if caught:
+        logger.info("the index caught up with %d events of the journal", caught)
+
+
+def _open_index(path: str, settings: StoreSettings, journal: Journal) -> tuple[Connection, Opening]:
+    """The index's file; one that was made for another journal is built anew."""
+    connection, opening = open_guarded(path, INDEX_SCHEMA, journal_mode=settings.journal_mode)
+    made_for = open_index_reader(connection).get_meta(JOURNAL_OF_INDEX)
+    if made_for is None or made_for == journal.store.encode():
+        return connection, opening
+    connection.close()
+    discard(Path(path), INDEX_SCHEMA)
+    return open_guarded(path, INDEX_SCHEMA, journal_mode=settings.journal_mode)
+
+
+__all__ = [
+    "INDEX_SCHEMA",
+    "JOURNAL_RANK",
+    "PUBLISHED",
+    "READER_RANK",
+    "Store",
+    "StoreReader",
+    "StoreSettings",
+    "find_running",
+    "open_store",
+]

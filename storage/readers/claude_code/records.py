@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from typing import Final
 from zlib import crc32
 
 from ....protocol.json_codec import encode_json
 from ....protocol.json_value import JSON
 from ..corelog.times import epoch_ms
+from ..native_name import native_name
 from .fields import mapping, string
 
 FORMAT: Final = "claude-code"
 
-_NAME: Final = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
 _CONVERSATION: Final = frozenset(("user", "assistant", "system", "attachment", "progress"))
 _SIDE_KEYS: Final = {
     "summary": ("leafUuid", "summary", "message"),
@@ -26,23 +25,13 @@ _SIDE_KEYS: Final = {
 }
 
 
-def native_type(obj: dict[str, JSON]) -> str:
-    """``type`` or ``type/subtype``; a subtype is also the kind of an attachment or of a progress line."""
-    kind = _name(string(obj, "type"), "record")
-    sub = string(obj, "subtype")
-    if sub is None and kind == "attachment":
-        sub = string(mapping(obj, "attachment"), "type")
-    elif sub is None and kind == "progress":
-        sub = string(mapping(obj, "data"), "type")
-    return kind if sub is None else f"{kind}/{_name(sub, 'other')}"
-
-
 def log_only_type(obj: dict[str, JSON]) -> str:
-    return f"{FORMAT}/{native_type(obj)}"
-
-
-def _name(text: str | None, otherwise: str) -> str:
-    return text if text is not None and _NAME.fullmatch(text) else otherwise
+    """``claude-code/<type>[/<subtype>]``; the kind of an attachment or a progress line is its subtype."""
+    kind = obj.get("type")
+    finer = obj.get("subtype")
+    if finer is None and kind in ("attachment", "progress"):
+        finer = mapping(obj, "attachment" if kind == "attachment" else "data").get("type")
+    return f"{FORMAT}/{native_name(kind, finer)}"
 
 
 def is_claude_record(obj: dict[str, JSON]) -> bool:

@@ -1,0 +1,5 @@
+"""Factory Droid sessions (README.md has the mapping)."""
+
+from .reader import DroidReader
+
+__all__ = ["DroidReader"]

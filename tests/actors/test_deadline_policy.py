@@ -44,6 +44,10 @@ class Inner:
         return DONE
 
 
+async def long_work() -> None:
+    await trio.sleep(10_000)
+
+
 async def test_12_2_1_a_call_in_time_is_left_alone(autojump_clock: trio.abc.Clock) -> None:
     inner, call = Inner(0.9), search()
     assert await with_deadline(inner, {"session_search": 1000})(call) is DONE
@@ -91,7 +95,7 @@ async def test_12_2_2_the_callers_abort_stands_if_it_was_first(
         signal.abort(reason)
 
     async def inner(call: ToolCall) -> ToolResult:
-        await run_exact(call.signal, trio.sleep_forever)
+        await run_exact(call.signal, long_work)
         return DONE
 
     nursery.start_soon(abort_at, 0.5)
@@ -180,7 +184,7 @@ async def test_12_2_4_the_derived_signal_covers_every_step(
     service = corpus()
 
     async def hanging(*_: object) -> None:
-        await run_exact(service.signals[-1], trio.sleep_forever)
+        await run_exact(service.signals[-1], long_work)
 
     service.instead[operation] = hanging
     registry = ToolRegistry(service=service, settings=ToolSettings(search_timeout_ms=250))

@@ -236,14 +236,12 @@ class HostileAttributes(Exception):
         raise RecursionError(name)
 
 
-class HostileCode(QueryError):
-    @property  # type: ignore[misc]
-    def code(self) -> Any:  # type: ignore[override]
-        raise ZeroDivisionError
+def _no_code(self: object) -> Any:
+    raise ZeroDivisionError
 
-    @code.setter
-    def code(self, value: object) -> None:
-        return
+
+class HostileCode(QueryError):
+    code: Any = property(_no_code, lambda self, value: None)
 
 
 class Liar(Exception):
@@ -251,8 +249,8 @@ class Liar(Exception):
 
     code = Code.STALE_CURSOR
 
-    @property
-    def __class__(self) -> Any:  # type: ignore[override]
+    @property  # type: ignore[misc]  # lying about the class is the point
+    def __class__(self) -> Any:
         return QueryError
 
 

@@ -114,7 +114,10 @@ def indexing() -> FakeToolService:
 
 def read() -> FakeToolService:
     service = corpus()
-    content = [{"type": "text", "text": "Die Zeile ```\nendet hier"}, {"type": "image", "attachment": "a1"}]
+    content: Any = [
+        {"type": "text", "text": "Die Zeile ```\nendet hier"},
+        {"type": "image", "attachment": "a1"},
+    ]
     service.events["sibling"] = [
         Event(type="turn/start", seq=0, time=T0, data={"turn": 1}),
         Event(

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
 from session_query.protocol.errors import Code, QueryError
@@ -27,9 +30,9 @@ DEFECTS: list[tuple[str, object, Code]] = [
 ]
 
 
-def code_of(call: object) -> Code:
+def code_of(call: Callable[[], object]) -> Code:
     with pytest.raises(QueryError) as caught:
-        call()  # type: ignore[operator]
+        call()
     return caught.value.code
 
 
@@ -46,14 +49,16 @@ def test_a_sound_request() -> None:
 
 @pytest.mark.parametrize("first", range(len(DEFECTS)))
 def test_6_1_1_the_first_defect_wins_in_a_session_search(first: int) -> None:
-    fields = {"query": "q"} | {name: value for name, value, _ in DEFECTS[first:]}
+    fields: dict[str, Any] = {"query": "q"} | {name: value for name, value, _ in DEFECTS[first:]}
     request = SessionSearchRequest(**fields)
     assert code_of(lambda: validate_search_sessions(request)) is DEFECTS[first][2]
 
 
 @pytest.mark.parametrize("first", range(1, len(DEFECTS)))
 def test_6_1_1_the_first_defect_wins_in_an_event_search(first: int) -> None:
-    fields = {"query": "q", "session_id": "s"} | {name: value for name, value, _ in DEFECTS[first:]}
+    fields: dict[str, Any] = {"query": "q", "session_id": "s"} | {
+        name: value for name, value, _ in DEFECTS[first:]
+    }
     request = EventSearchRequest(**fields)
     assert code_of(lambda: validate_search_events(request)) is DEFECTS[first][2]
 

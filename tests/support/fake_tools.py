@@ -143,12 +143,14 @@ class FakeToolService:
         self, caller: Caller, clauses: tuple[SessionClause, ...], *, signal: Signal
     ) -> Sequence[SessionRecord]:
         if done := await self._called("filter_sessions", signal, caller, clauses):
-            return done[0]
+            scripted: Sequence[SessionRecord] = done[0]
+            return scripted
         return list(filter(session_predicate(clauses), self.records))
 
     async def collect_sessions(self, search: SessionSearch, *, signal: Signal) -> CollectedSessions:
         if done := await self._called("collect_sessions", signal, search):
-            return done[0]
+            scripted: CollectedSessions = done[0]
+            return scripted
         reach = self.in_reach(search.caller)
         passing = list(filter(session_predicate(search.session_clauses), reach))
         hits = [self.hits.get(rec.header.id) or self._hit(rec) for rec in passing]
@@ -173,7 +175,8 @@ class FakeToolService:
 
     async def collect_events(self, search: EventSearch, *, signal: Signal) -> CollectedEvents:
         if done := await self._called("collect_events", signal, search):
-            return done[0]
+            scripted: CollectedEvents = done[0]
+            return scripted
         rec = self.by_id(search.session_id)
         hits = [
             hit
@@ -197,17 +200,20 @@ class FakeToolService:
 
     async def reach_receipt(self, caller: Caller, *, signal: Signal) -> Receipt:
         if done := await self._called("reach_receipt", signal, caller):
-            return done[0]
+            scripted: Receipt = done[0]
+            return scripted
         return Receipt(sessions_in_reach=len(self.in_reach(caller)))
 
     async def own_cut(self, caller: Caller, *, signal: Signal) -> int | None:
         if done := await self._called("own_cut", signal, caller):
-            return done[0]
+            scripted: int | None = done[0]
+            return scripted
         return self.cut
 
     async def trace_session(self, caller: Caller, session_id: str, *, signal: Signal) -> Lineage:
         if done := await self._called("trace_session", signal, caller, session_id):
-            return done[0]
+            scripted: Lineage = done[0]
+            return scripted
         if session_id in self.lineages:
             return self.lineages[session_id]
         rec = self.by_id(session_id)
@@ -217,7 +223,8 @@ class FakeToolService:
 
     async def trace_event(self, caller: Caller, session_id: str, seq: int, *, signal: Signal) -> EventTrace:
         if done := await self._called("trace_event", signal, caller, session_id, seq):
-            return done[0]
+            scripted: EventTrace = done[0]
+            return scripted
         rec = self.by_id(session_id)
         if (session_id, seq) in self.traces:
             return self.traces[session_id, seq]
@@ -244,7 +251,8 @@ class FakeToolService:
         self, caller: Caller, session_id: str, seq: int, *, before: int, after: int, signal: Signal
     ) -> EventWindow:
         if done := await self._called("read_event", signal, caller, session_id, seq, before, after):
-            return done[0]
+            scripted: EventWindow = done[0]
+            return scripted
         if before > 50 or after > 50:
             raise QueryError(Code.INVALID_WINDOW)
         rec = self.by_id(session_id)
@@ -263,7 +271,8 @@ class FakeToolService:
         self, caller: Caller, session_ids: Sequence[str], *, signal: Signal
     ) -> Sequence[TitleItem]:
         if done := await self._called("read_titles", signal, caller, tuple(session_ids)):
-            return done[0]
+            scripted: Sequence[TitleItem] = done[0]
+            return scripted
         return [self._title_item(session_id) for session_id in session_ids]
 
     def _title_item(self, session_id: str) -> TitleItem:

@@ -24,6 +24,7 @@ class Source:
 
     format: str
     root: Path
+    retain: bool = False
 
 
 def _default_concurrency() -> int:

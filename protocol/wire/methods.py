@@ -30,6 +30,8 @@ class Method:
 
 
 _SEARCH: Final = ("event_filters", "match", "limit", "cursor")
+_FIND: Final = ("event_filters", "match", "limit")
+_FIND_SESSIONS: Final = ("session_filters", "workspaces", *_FIND)
 
 METHODS: Final[dict[str, Method]] = {
     method.name: method
@@ -51,6 +53,21 @@ METHODS: Final[dict[str, Method]] = {
         Method(name="read_titles", required=("session_ids",)),
         Method(name="health"),
         Method(name="statistics", operator_only=True),
+        Method(name="workspaces", operator_only=True),
+        Method(name="sessions", optional=("workspaces", "limit"), operator_only=True),
+        Method(name="find_sessions", required=("query",), optional=_FIND_SESSIONS, operator_only=True),
+        Method(name="find_events", required=("session_id", "query"), optional=_FIND, operator_only=True),
+        Method(name="lineage", required=("session_id",), operator_only=True),
+        Method(name="events", required=("session_id",), operator_only=True),
+        Method(name="event_trace", required=("session_id", "seq"), operator_only=True),
+        Method(
+            name="event", required=("session_id", "seq"), optional=("before", "after"), operator_only=True
+        ),
+        Method(name="index", optional=("full",), operator_only=True),
+        Method(name="sources", operator_only=True),
+        Method(name="add_source", required=("format", "path"), operator_only=True),
+        Method(name="doctor", optional=("samples",), operator_only=True),
+        Method(name="forget", required=("session_id",), operator_only=True),
     )
 }
 

@@ -275,6 +275,10 @@ class IndexReader(Protocol):
         """Every visible session with this id, unreadable ones included, best rank first."""
         ...
 
+    def of_source(self, source: str) -> list[StoredSession]:
+        """Every session of a source, whatever its visibility or error; for reconciling with a provider."""
+        ...
+
     def fallbacks(self, sid: int) -> list[StoredSession]:
         """All rows of the same (id, cwd, createdAt), best first, this one included (SPEC 16.6.3)."""
         ...

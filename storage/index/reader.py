@@ -52,6 +52,9 @@ class Reader:
         where = Sql("s.visible = 1 AND s.id = ?", (to_sql(id),))
         return self._listed(where, "s.rank, s.source, s.place")
 
+    def of_source(self, source: str) -> list[StoredSession]:
+        return self._listed(Sql("s.source = ?", (source,)), "s.id, s.place")
+
     def fallbacks(self, sid: int) -> list[StoredSession]:
         session = self.session(sid)
         return [] if session is None else visibility.same_session(self._connection, session.state.header)

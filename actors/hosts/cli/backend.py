@@ -1,0 +1,129 @@
+"""Where a command's answers come from: the data directory's running service, or one in this process.
+
+Both speak the same query methods, so that a command never needs to know which it has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Protocol, TypeAlias
+
+import attrs
+import click
+import trio
+
+from ....protocol.errors import Code, QueryError
+from ....protocol.json_value import JSON
+from ....protocol.signal import Signal
+from ....protocol.wire.identity import EVERYTHING
+from ....storage.lock import Holder
+from ....storage.readers.registry import READERS
+from ....storage.store import find_running
+from ...config import ServiceConfig, Source
+from ...service import Service, open_service
+from .errors import EXIT_STORE, CommandError
+from .options import parse_sources, settings
+
+Progress: TypeAlias = Callable[[int, int | None, str], None]
+
+
+class Backend(Protocol):
+    """One operator's door to the query service of a data directory."""
+
+    async def query(self, method: str, params: dict[str, JSON], progress: Progress | None = None) -> JSON:
+        """Ask one query method as the operator. Raises what the service raises, typed."""
+        ...
+
+
+def run(
+    ctx: click.Context,
+    sources: tuple[str, ...],
+    work: Callable[[Backend], Awaitable[None]],
+    *,
+    fresh: bool = True,
+) -> None:
+    """Run one command's work against the right backend and report its failure the command's way.
+
+    ``fresh``: look at the sources before the work (a first index shows its progress).
+    """
+    chosen = parse_sources(sources, tuple(READERS))
+    data_dir = settings(ctx).data_dir.expanduser().absolute()
+
+    async def main() -> None:
+        async with open_backend(data_dir, chosen) as backend:
+            if fresh:
+                await refresh(backend, quiet=settings(ctx).as_json)
+            await work(backend)
+
+    trio.run(main, strict_exception_groups=True)
+
+
+async def refresh(backend: Backend, *, quiet: bool, full: bool = False) -> JSON:
+    """Bring the index up to date with a progress bar on a terminal, silently when piped."""
+    from .progress import shown_progress
+
+    with shown_progress(quiet=quiet) as progress:
+        return await backend.query("index", {"full": full}, progress)
+
+
+@attrs.frozen
+class _Local:
+    service: Service
+
+    async def query(self, method: str, params: dict[str, JSON], progress: Progress | None = None) -> JSON:
+        from ...queries import run_method
+
+        return await run_method(
+            self.service, method, params, reach=EVERYTHING, lane="cli", signal=Signal(), progress=progress
+        )
+
+
+@asynccontextmanager
+async def open_backend(data_dir: Path, sources: tuple[Source, ...]) -> AsyncIterator[Backend]:
+    """Connect to the running service of ``data_dir``, else open one here for the length of a command.
+
+    ``sources`` of the command line are remembered by whichever answers.
+    """
+    owner = find_running(data_dir)
+    if owner is None:
+        from ..assembly import host_config
+
+        config: ServiceConfig = host_config(data_dir, sources, watch=False)
+        async with open_service(config) as service:
+            yield _Local(service)
+        return
+    async with _connected(owner, data_dir) as backend:
+        for source in sources:
+            await backend.query("add_source", {"format": source.format, "path": str(source.root)})
+        yield backend
+
+
+@asynccontextmanager
+async def _connected(owner: Holder, data_dir: Path) -> AsyncIterator[Backend]:
+    from ...clients import open_client
+    from ..assembly import operator_token
+
+    if owner.url is None:
+        raise CommandError(
+            f"{data_dir} is in use by process {owner.pid}, which offers no service; wait for it to end or "
+            "choose another --data-dir",
+            code=Code.INDEX_FAILED.value,
+            exit_code=EXIT_STORE,
+        )
+    token = operator_token(data_dir)
+    if token is None:
+        raise QueryError(
+            Code.INDEX_FAILED, f"a service runs on {data_dir}, but its token file is not readable"
+        )
+    async with open_client(owner.url, token=token) as client:
+        yield _Remote(client.query)
+
+
+@attrs.frozen
+class _Remote:
+    ask: Callable[..., Awaitable[JSON]]
+
+    async def query(self, method: str, params: dict[str, JSON], progress: Progress | None = None) -> JSON:
+        return await self.ask(method, params, progress=progress)

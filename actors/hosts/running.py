@@ -1,0 +1,56 @@
+"""A service as a process of its own: signals, the ready line, the lock's announcement."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+import trio
+
+from ...storage.tokens import OPERATOR_FILE, TOKEN_FILE, ensure_operator_token
+from ..config import ServiceConfig
+from ..serve import Serving, open_edge
+from ..server_config import ServerConfig
+from ..service import open_service
+
+_STOP_SIGNALS: Final = tuple(
+    getattr(signal, name) for name in ("SIGTERM", "SIGINT", "SIGBREAK") if hasattr(signal, name)
+)
+
+
+async def run_server(
+    config: ServiceConfig,
+    edge: Callable[[Path], ServerConfig],
+    ready: Callable[[str, Path, int], None],
+    grace_s: float,
+) -> None:
+    """Serve ``config.data_dir`` until a signal; the first drains, a second stops at once.
+
+    Args: edge: makes the edge's settings from the token file's path. ready: told url, the operator's token
+        file and pid when connections are accepted.
+    Raises: as ``open_service`` and ``serve_websocket`` do.
+    """
+    data_dir = config.data_dir
+    assert data_dir is not None, "a shipped host keeps its data somewhere"
+    async with open_service(config) as service:
+        await trio.to_thread.run_sync(ensure_operator_token, data_dir)
+        async with open_edge(service, edge(data_dir / TOKEN_FILE)) as server:
+            serving = Serving(service, server)
+            await service.announce(serving.url)
+            ready(serving.url, data_dir / OPERATOR_FILE, os.getpid())
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(_obey_signals, serving, grace_s)
+                await server.stop_asked()
+                # A second signal cancels the drain below; the first one has been heard.
+                nursery.cancel_scope.cancel()
+
+
+async def _obey_signals(serving: Serving, grace_s: float) -> None:
+    with trio.open_signal_receiver(*_STOP_SIGNALS) as signals:
+        async for number in signals:
+            print(f"stopping ({signal.Signals(number).name})", file=sys.stderr, flush=True)
+            serving.stop(f"received {signal.Signals(number).name}", grace_s=grace_s)

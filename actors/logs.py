@@ -1,0 +1,170 @@
+"""Whole logs of single sessions, wherever they lie: memory, journal, a foreign log, a retained copy.
+
+The view of a journal or dsh log is balanced after a crash when nobody can still be writing it: its runtime
+detached it, or it has not changed for ten minutes (SPEC 1.7, 16.6.6). Other logs show an open turn.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import attrs
+import trio
+
+from ..protocol.crash_repair import repaired
+from ..protocol.errors import Code, QueryError
+from ..protocol.event import Event
+from ..protocol.reads import Window, event_number
+from ..storage.index.door import StoredSession
+from ..storage.journal import PUBLISHED, JournalDamaged, JournalReader
+from ..storage.readers.registry import READERS
+from ..storage.sources.locate import locate, read_located
+from ..storage.store import StoreReader
+from .live import LiveSession
+from .parsed import BYTES_PER_LOG_BYTE, ParsedCache, ParsedLog
+from .storage import StorageActor
+
+if TYPE_CHECKING:
+    from .corpus import Entry
+
+QUIET_S: Final = 600.0
+"""A log unchanged for this long has no writer any more (SPEC 16.6.6)."""
+POINT_EVENTS: Final = 64
+"""Windows of at most this many events are read in the loop, by key: tens of microseconds warm."""
+POINT_BYTES: Final = 64 * 1024
+DSH: Final = "dsh"
+
+
+@attrs.define(eq=False)
+class LogReading:
+    """Reads logs for the pool; keeps parsed foreign logs in ``cache``."""
+
+    storage: StorageActor
+    cache: ParsedCache
+
+    async def live(self, session: LiveSession) -> Sequence[Event]:
+        """A live session's log as it is now: an open turn is not closed (SPEC 1.7.6)."""
+        if session.memory is not None:
+            return tuple(session.memory)
+        sid, length = session.journal_sid, session.length
+        if sid is None or not length:
+            return ()
+        return await self.storage.read(lambda reader: _journal_events(reader.journal, sid, length))
+
+    async def stored(self, row: StoredSession) -> Sequence[Event]:
+        """A stored session's log.
+
+        Raises: QueryError: the code of a session that cannot be read; CORRUPT_SESSION, PERSISTENCE_FAILED;
+            SESSION_NOT_FOUND when log and copies are gone.
+        """
+        if row.key.source == PUBLISHED:
+            return await self.storage.read(lambda reader: self._published(reader, row))
+        key = (row.sid, row.state.revision)
+        return await self.cache.get(key, lambda: self._foreign(row))
+
+    def point_window(self, entry: Entry, seq: object, window: Window) -> tuple[int, tuple[Event, ...]] | None:
+        """A small window by key, in the loop: (place of the target, events); None when it takes more.
+
+        Raises: QueryError EVENT_NOT_FOUND.
+        """
+        number = event_number(seq)
+        if entry.live is not None:
+            length = entry.live.length
+        elif entry.stored is not None and entry.key.source == PUBLISHED and entry.provider is None:
+            length = entry.stored.state.length
+        else:
+            return None
+        first, last = window.bounds(number, length)
+        reaches_end = entry.live is None and last >= length - 1  # closers may stand behind
+        if number >= length or reaches_end or last - first >= POINT_EVENTS:
+            if entry.live is not None and number >= length:
+                raise QueryError(Code.EVENT_NOT_FOUND)
+            return None
+        if entry.live is not None and entry.live.memory is not None:
+            return number - first, tuple(entry.live.memory[first : last + 1])
+        events = self.storage.point(lambda reader: self._point(reader, entry, first, last))
+        if events is None:
+            return None
+        if len(events) != last - first + 1:
+            raise QueryError(Code.EVENT_NOT_FOUND)
+        return number - first, events
+
+    def shows_closers(self, row: StoredSession) -> bool:
+        """Whether the view of a stored session may end in closers: then its skeleton is not all of it."""
+        return row.key.source in (PUBLISHED, DSH)
+
+    def _point(self, reader: StoreReader, entry: Entry, first: int, last: int) -> tuple[Event, ...] | None:
+        sid = entry.live.journal_sid if entry.live is not None else None
+        if sid is None:
+            stored = reader.journal.find(entry.key)
+            if stored is None:
+                return None
+            sid = stored.sid
+        if reader.journal.stored_bytes(sid, first, last) > POINT_BYTES:
+            return None
+        return tuple(reader.journal.read_events(sid, first, last))
+
+    def _published(self, reader: StoreReader, row: StoredSession) -> Sequence[Event]:
+        stored = reader.journal.find(row.key)
+        if stored is None:
+            raise QueryError(Code.SESSION_NOT_FOUND)
+        events = _journal_events(reader.journal, stored.sid, stored.length)
+        quiet = stored.clean or _is_quiet_ms(reader.journal.last_time(stored.sid) or 0)
+        return repaired(events) if quiet else events
+
+    async def _foreign(self, row: StoredSession) -> ParsedLog:
+        if row.state.error is not None:
+            raise QueryError(Code(row.state.error))
+        stopped = False
+
+        def read(reader: StoreReader) -> ParsedLog:
+            return _read_foreign(reader, row, lambda: stopped)
+
+        try:
+            return await self.storage.read(read)
+        except trio.Cancelled:
+            stopped = True
+            raise
+
+
+def _read_foreign(reader: StoreReader, row: StoredSession, stopped: Callable[[], bool]) -> ParsedLog:
+    """In a reader's thread: parse the log, or fall back to the retained copy."""
+    located = locate(reader.connection, row.sid)
+    if located is not None:
+        try:
+            size, quiet = _look(located.unit.path)
+            events = tuple(read_located(READERS[located.format], located, stopped))
+        except FileNotFoundError:
+            events = ()
+        except OSError as exc:
+            raise QueryError(Code.PERSISTENCE_FAILED, f"the log cannot be read: {exc.strerror}") from exc
+        if events or not row.state.length:
+            if row.key.source == DSH and quiet:
+                events = tuple(repaired(events))
+            return ParsedLog(events, size * BYTES_PER_LOG_BYTE)
+    stored = reader.journal.find(row.key)
+    if stored is None:
+        raise QueryError(Code.SESSION_NOT_FOUND, "the log is gone and no copy was kept")
+    kept = _journal_events(reader.journal, stored.sid, stored.length)
+    return ParsedLog(kept, sum(len(str(event.data)) for event in kept) * 2)
+
+
+def _journal_events(journal: JournalReader, sid: int, length: int) -> tuple[Event, ...]:
+    try:
+        return tuple(event for page in journal.read_all(sid) for event in page)[:length]
+    except JournalDamaged as exc:
+        raise QueryError(Code.CORRUPT_SESSION, str(exc)) from exc
+
+
+def _is_quiet_ms(last_ms: int) -> bool:
+    return time.time() - last_ms / 1000 >= QUIET_S
+
+
+def _look(path: Path) -> tuple[int, bool]:
+    """(size in bytes, whether the log has been quiet for long)."""
+    status = os.stat(path)
+    return status.st_size, time.time() - status.st_mtime >= QUIET_S

@@ -1,0 +1,340 @@
+"""Publishing: attach, append, detach. What runtimes tell the service, committed before it is acknowledged.
+
+Order of one append: judge the batch against the stored log, commit the new events to the journal, then,
+in the same hop, extend the index by just those events. The journal is canonical: if the index cannot take
+them, the append still stands and the index catches up later.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+
+import attrs
+import trio
+
+from ..protocol.envelope import EventError, event_from_json, event_to_json, with_seed_marker
+from ..protocol.event import Event
+from ..protocol.header import HeaderError, SessionHeader, header_from_json
+from ..protocol.json_value import JSON
+from ..protocol.outward import SessionKey
+from ..protocol.signal import Signal
+from ..protocol.wire.appending import check_seqs, judge, judge_prefix, same_event
+from ..protocol.wire.codes import WireCode, WireError
+from ..protocol.wire.identity import Owner
+from ..storage.index.door import SessionState
+from ..storage.journal import Batch, Forgotten, HeaderConflict, JournalRefusal
+from ..storage.projection import Change, Projection
+from ..storage.store import Store
+from .live import LiveSession, LiveStore
+from .storage import StorageActor
+from .wire_service import Attached
+
+logger = logging.getLogger(__name__)
+
+JOURNAL_RANK = 1
+LIVE_RANK = 0
+RETRY_AFTER_MS = 1000
+
+
+def now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+@attrs.define(eq=False)
+class Publishing:
+    """The writers' side of the service. ``journal`` False: sessions live in memory and end on detach."""
+
+    storage: StorageActor
+    live: LiveStore
+    journal: bool
+    _attaching: dict[SessionKey, trio.Lock] = attrs.field(factory=dict, init=False)
+
+    async def attach(
+        self, header: JSON, events: Sequence[JSON] | None, owner: Owner, signal: Signal
+    ) -> Attached:
+        """Make a session live; see ``WireService.attach`` for the errors and their order."""
+        known = _header(header)
+        seed = None if events is None else list(events)
+        if seed is not None:
+            check_seqs(0, seed)
+        key = SessionKey("journal" if self.journal else "live", _place(known, owner), known.id)
+        lock = self._attaching.setdefault(key, trio.Lock())
+        try:
+            async with lock:
+                signal.raise_if_aborted()
+                session = self.live.find(key)
+                if session is not None:
+                    return await self._take_over(session, known, seed, owner)
+                return await self._bring_in(key, known, seed, owner, signal)
+        finally:
+            if not lock.statistics().tasks_waiting and not lock.locked():
+                self._attaching.pop(key, None)
+
+    async def append(
+        self, session_id: str, from_seq: int, events: Sequence[JSON], owner: Owner, signal: Signal
+    ) -> int:
+        """Commit a batch; see ``WireService.append``."""
+        session = self._owned(session_id, owner)
+        async with session.lock:
+            signal.raise_if_aborted()
+            self._owned(session_id, owner)  # it may have been taken over while we waited
+            if session.projection is None:
+                await self._rebuild(session)
+            stored = await self._stored(session, from_seq, from_seq + len(events) - 1)
+            verdict = judge(session.length, from_seq, events, _comparing(stored))
+            if verdict.skip < len(events):
+                fresh = [
+                    _event(event, verdict.first_new + at) for at, event in enumerate(events[verdict.skip :])
+                ]
+                await self._commit(session, fresh)
+            return verdict.through_seq
+
+    async def detach(self, session_id: str, owner: Owner) -> None:
+        """End a live session if this connection still holds it."""
+        session = self.live.owned(session_id, owner)
+        if session is not None:
+            await self._end(session)
+
+    async def disconnected(self, owner: Owner) -> None:
+        """End every live session of a lost connection."""
+        for session in self.live.of_connection(owner.connection_id):
+            await self._end(session)
+
+    async def end_all(self) -> None:
+        """End every live session: the service stops."""
+        for session in self.live.all():
+            await self._end(session)
+
+    async def _end(self, session: LiveSession) -> None:
+        async with session.lock:
+            if self.live.find(session.key) is not session:
+                return
+            self.live.remove(session)
+            await self.storage.write(lambda store: _detach(store, session))
+
+    async def _take_over(
+        self, session: LiveSession, header: SessionHeader, seed: list[JSON] | None, owner: Owner
+    ) -> Attached:
+        if session.owner.token_id != owner.token_id:
+            raise WireError(
+                WireCode.BUSY, "the session is live under another token", retry_after_ms=RETRY_AFTER_MS
+            )
+        if session.header != header:
+            raise WireError(WireCode.INVALID_HEADER, "the header differs from the live session's")
+        async with session.lock:
+            stored = await self._stored(session, 0, len(seed or ()) - 1)
+            judge_prefix(session.length, seed or [], _comparing(stored))
+            self.live.hand_over(session, owner)
+            return Attached(session_id=session.key.id, next_seq=session.length)
+
+    async def _bring_in(
+        self,
+        key: SessionKey,
+        header: SessionHeader,
+        seed: list[JSON] | None,
+        owner: Owner,
+        signal: Signal,
+    ) -> Attached:
+        given = [_event(event, seq) for seq, event in enumerate(seed or ())]
+        _check_surface(given)
+        if not self.journal:
+            events = given if seed is None else with_seed_marker(given, time=now_ms())
+            session = await self._admit(key, header, owner, None, 0)
+            session.memory = []
+            await self._commit(session, events)
+        else:
+            try:
+                stored = await self.storage.write(
+                    lambda store: store.journal.attach(
+                        key.place, header, None if seed is None else given, now_ms()
+                    ),
+                    signal,
+                )
+            except Forgotten as exc:
+                raise WireError(
+                    WireCode.FORBIDDEN, "the session was forgotten and may not come back"
+                ) from exc
+            except HeaderConflict as exc:
+                raise WireError(
+                    WireCode.INVALID_HEADER, "the header differs from the stored session's"
+                ) from exc
+            except JournalRefusal as exc:
+                raise WireError(WireCode.SEQ_CONFLICT, "the events are no prefix of the stored log") from exc
+            session = await self._admit(key, header, owner, stored.sid, stored.length)
+            await self._rebuild(session)
+            await self._index_rest(session)
+        return Attached(session_id=key.id, next_seq=session.length)
+
+    async def _admit(
+        self, key: SessionKey, header: SessionHeader, owner: Owner, journal_sid: int | None, length: int
+    ) -> LiveSession:
+        state = self._state(None, length, header)
+
+        def put(store: Store) -> int:
+            with store.index.transaction():
+                sid = store.index.put_session(key, state)
+                store.index.touch([sid])
+            return sid
+
+        sid = await self.storage.write(put)
+        session = LiveSession(key=key, header=header, owner=owner, sid=sid, journal_sid=journal_sid)
+        self.live.add(session)
+        return session
+
+    async def _rebuild(self, session: LiveSession) -> None:
+        """Fold the stored log again: on attaching to a stored session, and after a failed commit."""
+        events = await self._stored(session, 0, None)
+        session.projection, session.length = Projection(), 0
+        session.projection.feed(events)
+        session.committed(events)
+
+    async def _index_rest(self, session: LiveSession) -> None:
+        """Index what the journal holds and the index does not (a seed just stored, or a crash between)."""
+        state = self._state(session, session.length)
+        await self.storage.write(lambda store: _catch_up(store, session.key, state))
+
+    async def _commit(self, session: LiveSession, events: Sequence[Event]) -> None:
+        """Store new events. Raises: WireError INVALID_EVENT when they break the surface (SPEC 2)."""
+        projection = session.projection
+        assert projection is not None
+        session.projection = None  # it runs ahead of the log until the commit is known
+        change = projection.feed(events, skeleton=session.journal_sid is None)
+        if projection.broken is not None:
+            raise WireError(WireCode.INVALID_EVENT, _surface_defect(events, projection.broken))
+        length = session.length + len(events)
+        state = _titled(self._state(session, length), projection)
+        await self.storage.append(lambda store: _store_news(store, session, events, change, state))
+        session.projection = projection
+        if session.memory is not None:
+            session.memory.extend(events)
+        session.committed(events)
+
+    def _state(
+        self, session: LiveSession | None, length: int, header: SessionHeader | None = None
+    ) -> SessionState:
+        header = session.header if session is not None else header
+        assert header is not None
+        return SessionState(
+            header=header,
+            rank=JOURNAL_RANK if self.journal else LIVE_RANK,
+            title=None if session is None else session.title,
+            title_error=None if session is None else session.title_error,
+            length=length,
+            revision=str(length),
+            inherited=header.seed_length or 0,
+            persisted=self.journal,
+            durable=self.journal,
+        )
+
+    async def _stored(self, session: LiveSession, first: int, last: int | None) -> list[Event]:
+        """Stored events first..last of a session; a short list for an empty range, without a thread hop."""
+        end = session.length if last is None else min(last + 1, session.length)
+        if session.memory is not None:
+            return session.memory[first:end]
+        journal_sid = session.journal_sid
+        if journal_sid is None or (last is not None and first >= end):
+            return []
+        return await self.storage.read(
+            lambda reader: (
+                [event for page in reader.journal.read_all(journal_sid, first) for event in page]
+                if last is None
+                else reader.journal.read_events(journal_sid, first, last)
+            )
+        )
+
+    def _owned(self, session_id: str, owner: Owner) -> LiveSession:
+        session = self.live.owned(session_id, owner)
+        if session is None:
+            raise WireError(WireCode.NOT_ATTACHED, "this connection has no such session attached")
+        return session
+
+
+def _comparing(stored: Sequence[Event]) -> _IsStored:
+    return _IsStored({event.seq: event for event in stored})
+
+
+@attrs.frozen
+class _IsStored:
+    events: dict[int, Event]
+
+    def __call__(self, seq: int, event: JSON) -> bool:
+        stored = self.events.get(seq)
+        return stored is not None and same_event(event_to_json(stored), event)
+
+
+def _place(header: SessionHeader, owner: Owner) -> str:
+    """What keeps apart sessions that share an id and have no business together (SPEC 16.6.1).
+
+    Inside one workspace an id is one session; a session without workspace belongs to its token alone.
+    """
+    return header.cwd if header.cwd is not None else f"token:{owner.token_id}"
+
+
+def _header(value: JSON) -> SessionHeader:
+    try:
+        return header_from_json(value)
+    except HeaderError as exc:
+        raise WireError(WireCode.INVALID_HEADER, str(exc)) from exc
+
+
+def _event(value: JSON, seq: int) -> Event:
+    try:
+        return event_from_json(value, default_seq=seq)
+    except EventError as exc:
+        raise WireError(WireCode.INVALID_EVENT, f"event {seq}: {exc}") from exc
+
+
+def _check_surface(events: Sequence[Event]) -> None:
+    """Raise WireError INVALID_EVENT for a seed that breaks the surface, before anything is stored."""
+    projection = Projection()
+    projection.feed(events)
+    if projection.broken is not None:
+        raise WireError(WireCode.INVALID_EVENT, _surface_defect(events, projection.broken))
+
+
+def _surface_defect(events: Sequence[Event], code: str) -> str:
+    return f"the events break the surface rules ({code})"
+
+
+def _titled(state: SessionState, projection: Projection) -> SessionState:
+    title, error = projection.title()
+    return attrs.evolve(state, title=title, title_error=error)
+
+
+def _store_news(
+    store: Store, session: LiveSession, events: Sequence[Event], change: Change, state: SessionState
+) -> None:
+    """In the writer thread: journal first, then the index; one transaction each, shared by a group."""
+    if session.journal_sid is not None:
+        (result,) = store.journal.commit(
+            [Batch(sid=session.journal_sid, from_seq=session.length, events=events)]
+        )
+        if isinstance(result, JournalRefusal):
+            raise result
+    try:
+        with store.index.transaction():
+            change.apply(store.index, session.sid)
+            store.index.put_session(session.key, state)
+    except Exception:
+        if session.journal_sid is None:
+            raise
+        logger.exception("the index did not take an append; it catches up from the journal")
+        store.mark_behind(session.key)
+
+
+def _catch_up(store: Store, key: SessionKey, state: SessionState) -> None:
+    store.catch_up(key)
+    with store.index.transaction():
+        store.index.put_session(key, state)
+
+
+def _detach(store: Store, session: LiveSession) -> None:
+    if session.journal_sid is not None:
+        store.journal.detach(session.journal_sid)
+        with store.index.transaction():
+            store.index.touch([session.sid])
+        return
+    with store.index.transaction():
+        store.index.delete(session.sid)

@@ -1,0 +1,378 @@
+"""The service: the nursery tree, and the door a host embeds (SPEC 4-11, 16).
+
+``open_service`` owns everything under it. Start: store, search actor, sources. Stop, from the edge
+inwards: live sessions detach, the search actor refuses what waits and lets the running search end, the
+sources stop reading, the store closes. Nothing global is touched; everything stops when the block ends.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Hashable, Sequence
+from contextlib import asynccontextmanager
+from typing import Final
+
+import attrs
+import trio
+
+from ..protocol.collected import (
+    Caller,
+    CollectedEvents,
+    CollectedSessions,
+    EventSearch,
+    SessionSearch,
+)
+from ..protocol.errors import Code, QueryError
+from ..protocol.filters import SessionClause
+from ..protocol.json_value import JSON
+from ..protocol.records import (
+    EventPage,
+    EventSearchRequest,
+    EventTrace,
+    EventWindow,
+    Lineage,
+    Receipt,
+    SessionPage,
+    SessionRecord,
+    SessionSearchRequest,
+    TitleItem,
+)
+from ..protocol.signal import Signal
+from ..protocol.steps import search_cut
+from ..protocol.wire.identity import EVERYTHING, Owner
+from ..storage.spill import SpillStore
+from .config import ServiceConfig
+from .exact import Exact
+from .house import House, run_house
+from .mounted import Mounted
+from .policies.compose import compose
+from .policies.spill import SpillPolicy
+from .policies.stage import Stage, ToolCall
+from .providers import PersistenceProvider
+from .tools.registry import ToolRegistry, ToolResult, ToolSettings
+from .wire_service import Attached
+
+logger = logging.getLogger(__name__)
+
+OPERATOR: Final = Caller(kind="operator")
+"""The embedding host itself: it sees every session (SPEC 16.11)."""
+
+HOST: Final = Owner(token_id="host", connection_id="host", role="operator", reach=EVERYTHING)
+"""Who attaches sessions through the embedded door."""
+
+
+@attrs.define(eq=False)
+class LiveHandle:
+    """A live session attached by the embedding host. Ends with ``detach`` or with the service."""
+
+    _service: Service
+    session_id: str
+    next_seq: int
+
+    async def append(self, events: Sequence[JSON], *, signal: Signal | None = None) -> int:
+        """Store events at the end of the log; returns the last seq, durable.
+
+        Raises: WireError INVALID_EVENT, NOT_ATTACHED; the signal's exact reason before it began.
+        """
+        house = await self._service.house()
+        through = await house.publishing.append(
+            self.session_id, self.next_seq, list(events), HOST, signal or Signal()
+        )
+        self.next_seq = through + 1
+        return through
+
+    async def detach(self) -> None:
+        """End the live session; what is journaled stays stored. Idempotent."""
+        house = await self._service.house()
+        await house.publishing.detach(self.session_id, HOST)
+
+
+@attrs.define(eq=False)
+class Service:
+    """One query service. Made by ``open_service``; fills ``ToolService`` for the five tools."""
+
+    config: ServiceConfig
+    mounted: Mounted
+    _nursery: trio.Nursery
+    _opening: trio.Lock = attrs.field(factory=trio.Lock, init=False)
+    _house: House | None = attrs.field(default=None, init=False)
+    _stop: trio.Event = attrs.field(factory=trio.Event, init=False)
+    _closed: trio.Event = attrs.field(factory=trio.Event, init=False)
+    registry: ToolRegistry = attrs.field(init=False)
+    call_stage: Stage = attrs.field(init=False)
+    spill: SpillPolicy | None = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        settings = ToolSettings(
+            max_search_results=self.config.max_search_results,
+            search_timeout_ms=self.config.search_timeout_ms,
+        )
+        self.registry = ToolRegistry(service=self, settings=settings)
+        self.spill = _spill_policy(self.config)
+        self.call_stage = compose(self.registry, self.spill)
+
+    # -- life ------------------------------------------------------------------------------------
+
+    async def house(self) -> House:
+        """The opened parts; opens them first if nobody has. Concurrent callers share one opening.
+
+        Raises: QueryError INDEX_FAILED when they cannot be opened (the next call tries again, SPEC 14
+        L24) or the service is closed.
+        """
+        if self._house is None:
+            async with self._opening:
+                if self._stop.is_set():
+                    raise QueryError(Code.INDEX_FAILED, "the service is closed")
+                if self._house is None:
+                    self._house = await self._nursery.start(
+                        run_house, self.config, self.mounted, self._stop, self._closed
+                    )
+        return self._house
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the store has been opened (SPEC 6.11)."""
+        return self._house is not None
+
+    async def close(self) -> None:
+        """Stop searching and close the store; idempotent, every caller waits for the same end (6.14.6)."""
+        self._stop.set()
+        if self._house is not None:
+            await self._closed.wait()
+
+    # -- publishing and mounting -----------------------------------------------------------------
+
+    async def attach(
+        self, header: JSON, events: Sequence[JSON] | None = None, *, signal: Signal | None = None
+    ) -> LiveHandle:
+        """Make a session live. ``header`` and ``events`` as on disk (camelCase); they are copied.
+
+        ``events`` None: no seed; a list, even an empty one, is a seed (SPEC 1.3.3), or a stored prefix when
+        the session is stored already. Raises: WireError INVALID_HEADER, INVALID_EVENT, SEQ_CONFLICT, BUSY.
+        """
+        house = await self.house()
+        attached: Attached = await house.publishing.attach(header, events, HOST, signal or Signal())
+        return LiveHandle(self, attached.session_id, attached.next_seq)
+
+    def mount(self, name: str, provider: PersistenceProvider) -> None:
+        """Mount a store of the host's own under a name, replacing one of the same name (SPEC 4.1)."""
+        if not name or ":" in name or "/" in name:
+            raise QueryError(Code.INVALID_CONFIG, "a provider's name has no colon and no slash")
+        self.mounted.mount(name, provider)
+
+    def unmount(self, name: str) -> bool:
+        """Unmount a provider; what was indexed of it is kept, invisible. False if there was none."""
+        return self.mounted.unmount(name)
+
+    # -- the tools -------------------------------------------------------------------------------
+
+    async def call_tool(
+        self,
+        tool: str,
+        arguments: object,
+        caller: Caller,
+        *,
+        signal: Signal | None = None,
+        call_id: str | None = None,
+        deadline_ms: int | None = None,
+        owner: str | None = None,
+    ) -> ToolResult:
+        """Run one of the five tools with its deadline and spill stages. Failures are results with a code.
+
+        Raises: KeyError: no such tool; the signal's exact reason; Busy.
+        """
+        return await self.call_stage(
+            ToolCall(
+                tool=tool,
+                arguments=arguments,
+                caller=caller,
+                signal=signal or Signal(),
+                call_id=call_id,
+                deadline_ms=deadline_ms,
+                owner=owner,
+            )
+        )
+
+    # -- service operations ----------------------------------------------------------------------
+
+    async def search_sessions(
+        self,
+        request: SessionSearchRequest,
+        *,
+        caller: Caller = OPERATOR,
+        lane: Hashable = None,
+        signal: Signal | None = None,
+    ) -> SessionPage:
+        """One page of sessions (SPEC 6). Searches with the same ``lane`` never overlap."""
+        self._require_search()
+        house = await self.house()
+        return await house.searching.sessions_page(
+            caller, request, lane=_lane(caller, lane), signal=signal or Signal()
+        )
+
+    async def search_events(
+        self,
+        request: EventSearchRequest,
+        *,
+        caller: Caller = OPERATOR,
+        lane: Hashable = None,
+        signal: Signal | None = None,
+    ) -> EventPage:
+        """One page of one session's events (SPEC 6)."""
+        self._require_search()
+        house = await self.house()
+        return await house.searching.events_page(
+            caller, request, lane=_lane(caller, lane), signal=signal or Signal()
+        )
+
+    async def exact(self) -> Exact:
+        """The operations that are no search: lists, filters, traces, reads, titles."""
+        return (await self.house()).exact
+
+    # -- ToolService -----------------------------------------------------------------------------
+
+    async def filter_sessions(
+        self, caller: Caller, clauses: tuple[SessionClause, ...], *, signal: Signal
+    ) -> list[SessionRecord]:
+        signal.raise_if_aborted()
+        return await (await self.exact()).filter_sessions(caller, clauses, signal=signal)
+
+    async def collect_sessions(self, search: SessionSearch, *, signal: Signal) -> CollectedSessions:
+        self._require_search()
+        house = await self.house()
+        return await house.searching.collect_sessions(search, lane=_lane(search.caller, None), signal=signal)
+
+    async def collect_events(self, search: EventSearch, *, signal: Signal) -> CollectedEvents:
+        self._require_search()
+        house = await self.house()
+        return await house.searching.collect_events(search, lane=_lane(search.caller, None), signal=signal)
+
+    async def reach_receipt(self, caller: Caller, *, signal: Signal) -> Receipt:
+        house = await self.house()
+        return await house.searching.reach_receipt(caller, signal=signal)
+
+    async def own_cut(self, caller: Caller, *, signal: Signal) -> int | None:
+        house = await self.house()
+        if caller.header is None:
+            return None
+        entry = await house.corpus.require(caller, caller.header.id, signal)
+        if entry.live is not None:
+            return entry.live.cut.cut
+        return search_cut(await house.corpus.events(entry, signal))
+
+    async def trace_session(self, caller: Caller, session_id: str, *, signal: Signal) -> Lineage:
+        signal.raise_if_aborted()
+        return await (await self.exact()).trace_session(caller, session_id, signal=signal)
+
+    async def trace_event(self, caller: Caller, session_id: str, seq: int, *, signal: Signal) -> EventTrace:
+        signal.raise_if_aborted()
+        return await (await self.exact()).trace_event(caller, session_id, seq, signal=signal)
+
+    async def read_event(
+        self, caller: Caller, session_id: str, seq: int, *, before: int, after: int, signal: Signal
+    ) -> EventWindow:
+        signal.raise_if_aborted()
+        return await (await self.exact()).read_event(
+            caller, session_id, seq, before=before, after=after, signal=signal
+        )
+
+    async def read_titles(
+        self, caller: Caller, session_ids: Sequence[str], *, signal: Signal
+    ) -> list[TitleItem]:
+        signal.raise_if_aborted()
+        return await (await self.exact()).read_titles(caller, session_ids, signal=signal)
+
+    async def forget(self, caller: Caller, session_id: str, *, signal: Signal) -> None:
+        """Remove a session for good: spilled results first, then index, copies and journal (SPEC 16.10).
+
+        Raises: QueryError SESSION_NOT_FOUND; INVALID_FILTER while the session is live.
+        """
+        house = await self.house()
+        entry = await house.corpus.require(caller, session_id, signal)
+        if entry.live is not None:
+            raise QueryError(Code.INVALID_FILTER, "the session is live; detach it first")
+        if self.spill is not None and self.spill.store is not None:
+            store = self.spill.store
+            await trio.to_thread.run_sync(store.forget_sessions, {session_id, entry.key.id})
+        house.cache.clear()
+        await house.storage.write(lambda opened: opened.forgetting.forget(entry.key), signal)
+
+    async def announce(self, url: str) -> None:
+        """Say in the data directory's lock where the service listens, for other processes."""
+        house = await self.house()
+        await house.storage.write(lambda store: store.announce(url))
+
+    def statistics(self) -> JSON:
+        """Counters for the operator."""
+        house = self._house
+        if house is None:
+            return {"open": False}
+        search = house.search.statistics()
+        return {
+            "open": True,
+            "live_sessions": len(house.live),
+            "searches": {
+                "queued": search.queued,
+                "running": search.running,
+                "served": search.served,
+                "refused": search.refused,
+            },
+            "writes": house.storage.writes,
+            "append_groups": house.storage.groups,
+            "parsed_cache": {
+                "bytes": house.cache.bytes,
+                "hits": house.cache.hits,
+                "misses": house.cache.misses,
+            },
+        }
+
+    def _require_search(self) -> None:
+        if self.config.open_at == "never":
+            raise QueryError(Code.SEARCH_DISABLED)
+
+
+def _spill_policy(config: ServiceConfig) -> SpillPolicy | None:
+    if config.max_inline_bytes is None:
+        return None
+    store = None if config.data_dir is None else SpillStore(root=config.data_dir / "spill")
+    return SpillPolicy(store=store, max_inline_bytes=config.max_inline_bytes)
+
+
+def _lane(caller: Caller, lane: Hashable) -> Hashable:
+    """Searches of one agent keep their order; callers without a session have no order to keep (16.5)."""
+    if lane is not None:
+        return lane
+    if caller.kind == "agent" and caller.header is not None:
+        return ("agent", caller.source, caller.header.id, caller.header.cwd)
+    return object()
+
+
+@asynccontextmanager
+async def open_service(config: ServiceConfig) -> AsyncIterator[Service]:
+    """Open a query service for the length of a block, in whatever Trio loop is running.
+
+    ``open_at`` ``startup``: the store is opened before the block begins and a bad index fails here, with
+    INDEX_FAILED; ``first-search``: with the first operation that needs it; ``never``: searches are off and
+    the index is kept in memory (SPEC 6.11).
+    Raises: QueryError INDEX_FAILED, PERSISTENCE_FAILED, INVALID_CONFIG; nothing stays open then.
+    Cancellation: stops in order, shielded, each stage bounded.
+    """
+    async with trio.open_nursery(strict_exception_groups=True) as nursery:
+        # Shielded: what others depend on is stopped by its owner, below, not by the host's cancellation.
+        scope_nursery: trio.Nursery = await nursery.start(_shielded_nursery)
+        service = Service(config, Mounted(strict=config.strict_conflicts), scope_nursery)
+        try:
+            if config.open_at != "first-search":
+                await service.house()
+            yield service
+        finally:
+            with trio.CancelScope(shield=True):
+                await service.close()
+            scope_nursery.cancel_scope.cancel()
+
+
+async def _shielded_nursery(*, task_status: trio.TaskStatus[trio.Nursery]) -> None:
+    with trio.CancelScope(shield=True):
+        async with trio.open_nursery() as nursery:
+            task_status.started(nursery)
+            await trio.sleep_forever()

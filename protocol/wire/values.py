@@ -116,6 +116,16 @@ def receipt_value(receipt: Receipt) -> Object:
         value["checked_ago_s"] = receipt.checked_ago_s
     if receipt.indexing is not None:
         value["indexing"] = {"done": receipt.indexing[0], "total": receipt.indexing[1]}
+    if receipt.by_workspace:
+        value["by_workspace"] = [
+            {
+                "workspace": share.workspace,
+                "sessions_in_reach": share.sessions_in_reach,
+                "unread": share.unread,
+                "lost_records": share.lost_records,
+            }
+            for share in receipt.by_workspace
+        ]
     return value
 
 

@@ -9,13 +9,17 @@ lives by bytes it sends, not by messages: a peer in the middle of a large frame 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from typing import Final
 
 import attrs
 import trio
 
-SEND_PIECE_BYTES: Final = 64 * 1024
-"""A send is cut into pieces so that a slow but living peer shows progress (64 KiB in 30 s is 2 KB/s)."""
+SEND_PIECE_BYTES: Final = 32 * 1024
+"""A send is cut into pieces so that a slow but living peer shows progress (32 KiB in 30 s is 1 KB/s)."""
+
+
+FAREWELL_S: Final = 1.0
 
 
 class SlowPeer(Exception):
@@ -104,21 +108,27 @@ class CountedStream(trio.abc.Stream):
     """A byte stream that remembers when it last heard and last sent, and what it may still hear.
 
     ``budget_bytes``: receiving more breaks the stream; None lifts the bound (after authentication).
+    ``farewell``: asked for last bytes when the stream is closed in good order; see ``Link``.
     """
 
     stream: trio.abc.Stream
     budget_bytes: int | None = None
+    farewell: Callable[[], bytes] | None = attrs.field(default=None, init=False, repr=False)
+    sent_opening: int = attrs.field(default=0, init=False)
+    """First byte of the last send: the library sends whole frames, so this tells a close frame."""
     received_bytes: int = attrs.field(default=0, init=False)
     sent_bytes: int = attrs.field(default=0, init=False)
     heard_at: float = attrs.field(factory=trio.current_time, init=False)
     moved_at: float = attrs.field(factory=trio.current_time, init=False)
     sending: bool = attrs.field(default=False, init=False)
     broken: bool = attrs.field(default=False, init=False)
+    _closing: trio.Lock = attrs.field(factory=trio.Lock, init=False, repr=False)
     ended: trio.Event = attrs.field(factory=trio.Event, init=False, repr=False)
 
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:
         """As the stream's. A send that does not finish leaves unknown bytes on the wire: ``broken``."""
         self.sending, self.moved_at = True, trio.current_time()
+        self.sent_opening = data[0] if data else 0
         finished = False
         try:
             if len(data) <= SEND_PIECE_BYTES:
@@ -156,7 +166,21 @@ class CountedStream(trio.abc.Stream):
         await self.stream.wait_send_all_might_not_block()
 
     async def aclose(self) -> None:
-        await self.stream.aclose()
+        try:
+            with trio.move_on_after(FAREWELL_S, shield=True):
+                async with self._closing:  # two may close at once: the reading task and the link
+                    await self._say_farewell()
+        finally:
+            await self.stream.aclose()
+
+    async def _say_farewell(self) -> None:
+        ask, self.farewell = self.farewell, None
+        last = ask() if ask is not None and not (self.broken or self.sending) else b""
+        if last:
+            try:
+                await self.stream.send_all(last)
+            except (trio.BrokenResourceError, trio.ClosedResourceError):
+                self.broken = True  # nobody is left to hear it
 
     def stalled_s(self, now: float) -> float:
         """How long a running send has made no progress; 0 when nothing is being sent."""

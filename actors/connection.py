@@ -393,5 +393,5 @@ def _unsupported() -> m.Error:
 
 def _close_word(closed: LinkClosed) -> str:
     return {1000: "closed by peer", 1001: "closed by peer", 1006: "lost", 1009: "frame too large"}.get(
-        closed.code, "closed by peer with a fault"
+        closed.code, "protocol fault"
     )

@@ -2,7 +2,8 @@
 knows the WebSocket library.
 
 The library reads in a task of its own, so pings are answered while our reader is busy. Its quirks are kept
-in here: it closes nothing after a message over the bound, and it raises when a ping arrives after our close.
+in here: it closes nothing after a message over the bound, it raises when a ping arrives after our close, and
+after bytes that are no WebSocket it closes the stream without the close frame that says so.
 """
 
 from __future__ import annotations
@@ -30,6 +31,10 @@ CLOSE_PROTOCOL: Final = 1002
 CLOSE_POLICY: Final = 1008
 CLOSE_TOO_LARGE: Final = 1009
 CLOSE_INTERNAL: Final = 1011
+
+CLOSE_FRAME: Final = 0x88
+FAILED: Final = frozenset({CLOSE_PROTOCOL, 1007})
+"""Codes with which the library fails a connection: not WebSocket, not UTF-8."""
 
 LINGER_S: Final = 1.0
 """After a refused message the peer may still be sending it: reading on a little lets it see why."""
@@ -63,6 +68,17 @@ class Link:
     stream: CountedStream
     _socket: ws.WebSocketConnection
     _pinging: trio.CancelScope = attrs.field(factory=trio.CancelScope, init=False, repr=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.stream.farewell = self._farewell
+
+    def _farewell(self) -> bytes:
+        """The close frame the library leaves out when it fails a connection (RFC 6455, 7.1.7)."""
+        closed = self._socket.closed
+        if closed is None or closed.code not in FAILED or self.stream.sent_opening == CLOSE_FRAME:
+            return b""
+        reason = (closed.reason or "").encode()[:100].decode("utf-8", "ignore").encode()
+        return bytes([CLOSE_FRAME, 2 + len(reason)]) + closed.code.to_bytes(2, "big") + reason
 
     async def receive(self) -> Frame:
         """The next whole message. Raises: LinkClosed."""

@@ -1,4 +1,4 @@
-"""Where the edge listens: loopback only unless there is TLS or an explicit word; one port for all addresses."""
+"""Where the edge listens: loopback only unless there is TLS or an explicit word; one port for all."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from .backpressure import CountedStream
 from .connection import Connection
 from .failures import log_failure
 from .link import CLOSE_GOING_AWAY, HandshakeRefused, open_link
-from .listeners import open_listeners, port_of
+from .listeners import Listener, open_listeners, port_of
 from .server_config import ServerConfig
 from .server_state import ServerState
 from .tokens import Throttle, TokenBook
@@ -150,33 +150,37 @@ async def serve_websocket(
         tools={tool.name: tool for tool in service.tool_list()},
     )
     server = WebSocketServer(service, config, state)
-    async with trio.open_nursery() as outer:
-        connections = await outer.start(_shielded_nursery)
-        try:
-            await _accept(server, connections, task_status)
-        finally:
-            with trio.CancelScope(shield=True):  # every stage inside has its own bound
-                await server.drain()
-            connections.cancel_scope.cancel(reason="drained")
-
-
-async def _accept(
-    server: WebSocketServer, connections: trio.Nursery, task_status: trio.TaskStatus[WebSocketServer]
-) -> None:
-    listeners = await open_listeners(server.config)
+    listeners = await open_listeners(config)
     try:
         server.port = port_of(listeners[0])
-        async with trio.open_nursery() as accepting:
-            accepting.start_soon(server.watch)
-            serve = partial(trio.serve_listeners, server.serve_stream, listeners, handler_nursery=connections)
-            await accepting.start(serve)
-            task_status.started(server)
-            await server.stop_asked()
-            accepting.cancel_scope.cancel(reason="stopping")
+        async with trio.open_nursery() as outer:
+            connections = await outer.start(_shielded_nursery)
+            try:
+                await _accept(server, listeners, connections, task_status)
+            finally:
+                with trio.CancelScope(shield=True):  # every stage inside has its own bound
+                    await server.drain()
+                connections.cancel_scope.cancel(reason="drained")
     finally:
         with trio.CancelScope(shield=True):  # forceful: does not wait
             for listener in listeners:
                 await trio.aclose_forcefully(listener)
+
+
+async def _accept(
+    server: WebSocketServer,
+    listeners: list[Listener],
+    connections: trio.Nursery,
+    task_status: trio.TaskStatus[WebSocketServer],
+) -> None:
+    """Admit connections until the stop is asked for; ends with no listener open."""
+    async with trio.open_nursery() as accepting:
+        accepting.start_soon(server.watch)
+        serve = partial(trio.serve_listeners, server.serve_stream, listeners, handler_nursery=connections)
+        await accepting.start(serve)
+        task_status.started(server)
+        await server.stop_asked()
+        accepting.cancel_scope.cancel(reason="stopping")
 
 
 async def _shielded_nursery(*, task_status: trio.TaskStatus[trio.Nursery]) -> None:

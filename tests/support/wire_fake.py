@@ -39,7 +39,9 @@ class Stored:
 
 @attrs.define(eq=False)
 class FakeService:
-    """``calls`` is what arrived; ``running`` counts handlers inside; ``gate`` holds tools back until set."""
+    """``calls`` is what arrived; ``running`` counts handlers inside; ``gate`` holds tools back until set;
+    ``entered`` is set when the first handler has begun.
+    """
 
     sessions: dict[str, Stored] = attrs.field(factory=dict)
     calls: list[tuple[str, Any]] = attrs.field(factory=list)
@@ -48,6 +50,7 @@ class FakeService:
     reaches: list[Reach] = attrs.field(factory=list)
     spilled: dict[str, tuple[str, bytes]] = attrs.field(factory=dict)
     gate: trio.Event = attrs.field(factory=trio.Event)
+    entered: trio.Event = attrs.field(factory=trio.Event)
     values: dict[str, Any] = attrs.field(factory=dict)
     running: int = 0
     most_running: int = 0
@@ -144,6 +147,7 @@ class FakeService:
     async def _do(self, wish: Any, signal: Signal, progress: Progress | None) -> JSON:
         """Behave as ``wish["do"]`` says; anything else is answered with itself."""
         self.signals.append(signal)
+        self.entered.set()
         self.running += 1
         self.most_running = max(self.most_running, self.running)
         try:

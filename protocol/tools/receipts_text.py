@@ -22,7 +22,7 @@ def receipt_line(receipt: Receipt, *, within_session: bool = False) -> str:
     """
     sentences = [_looked_at(receipt, within_session)]
     if receipt.tiers:
-        sentences.append(f"Tried: {', '.join(receipt.tiers)}.")
+        sentences.append(f"Tiers used: {', '.join(receipt.tiers)}.")
     if receipt.only_common_words:
         sentences.append("Only common words were given, so only the exact phrase was looked for.")
     if receipt.filters_excluded_everything:

@@ -155,7 +155,7 @@ def test_every_text_is_one_plain_sentence_or_two() -> None:
         (Receipt(sessions_in_reach=0), "Looked in 0 sessions, current."),
         (
             Receipt(sessions_in_reach=1, tiers=("exact", "words"), checked_ago_s=3.4),
-            "Looked in 1 session, checked 3 s ago. Tried: exact, words.",
+            "Looked in 1 session, checked 3 s ago. Tiers used: exact, words.",
         ),
         (
             Receipt(sessions_in_reach=2, filters_excluded_everything=True),

@@ -35,8 +35,15 @@ class RecordTable:
         self._limit = limit
         self._entries = {row[0]: Entry(*row[1:]) for row in rows}
 
-    def get(self, record_id: str | None) -> Entry | None:
-        return None if record_id is None else self._entries.get(_key(record_id))
+    def get(self, record_id: str | None, *others: RecordTable) -> Entry | None:
+        """The entry of ``record_id`` here, else in one of ``others``; None if it is known nowhere."""
+        if record_id is None:
+            return None
+        key = _key(record_id)
+        for table in (self, *others):
+            if (entry := table._entries.get(key)) is not None:
+                return entry
+        return None
 
     def put(self, record_id: str | None, entry: Entry) -> None:
         """Remember ``record_id``, as the youngest; an id seen before now names the later record."""

@@ -103,6 +103,13 @@ def test_parallel_calls_and_injected_text_are_no_rewinds() -> None:
     assert surface([*TURN, *metas]) == ["u1", "a1", "m1", "m2"]
 
 
+def test_queued_prompts_on_one_record_all_stay() -> None:
+    def queued(uuid: str) -> Row:
+        return row("attachment", uuid, "a1", attachment={"type": "queued_command", "prompt": uuid})
+
+    assert surface([*TURN, queued("q1"), queued("q2")]) == ["u1", "a1", "q1", "q2"]
+
+
 def test_roots_in_a_log_without_parents_are_no_rewinds() -> None:
     rows = [says("u1", None), answers("a1", None), says("u2", None), answers("a2", None)]
     assert surface(rows) == ["u1", "a1", "u2", "a2"]

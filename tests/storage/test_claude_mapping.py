@@ -199,6 +199,20 @@ def test_a_log_not_named_by_a_uuid_belongs_to_its_first_writer(tmp_path: Path) -
     assert (session.header.parent_session, session.inherited) == (None, 0)
 
 
+def test_lines_of_another_format_are_no_session(tmp_path: Path) -> None:
+    path = tmp_path / "qwen.jsonl"
+    lines: list[Row] = [
+        {"type": "user", "message": {"parts": [{"text": "a"}]}},
+        {"a": 1},
+        {"type": "session_start"},
+    ]
+    path.write_text("".join(json.dumps(obj) + "\n" for obj in lines), encoding="utf-8")
+    found = read_unit(READER, units_of(READER, path)[0])
+    assert found.sessions == {}
+    assert found.refusal is not None
+    assert found.refusal.kind == "not-a-session"
+
+
 def test_stray_lines_and_their_replies_are_kept_with_text(tmp_path: Path) -> None:
     rows = [talk("a", None), talk("x", None, OTHER), talk("b", "a"), talk("y", "x", OTHER)]
     session = read(tmp_path / f"{UUID}.jsonl", rows)[UUID]

@@ -79,7 +79,7 @@ class Links:
         )
 
     def find(self, record_id: str | None) -> Entry | None:
-        return self._recent.get(record_id) or self._targets.get(record_id)
+        return self._recent.get(record_id, self._targets)
 
     def is_repeat(self, entry: Entry, digest: int) -> bool:
         """True if the record is in the log already, with the same content, and still stands there."""

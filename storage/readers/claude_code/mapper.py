@@ -23,7 +23,7 @@ from .mapping import kept, map_record, prompt_text
 from .records import content_digest, is_claude_record, is_side, time_of
 from .session_build import Facts, SessionBuild
 from .surface_track import LOG_ONLY, SurfaceStep
-from .titles import Titles
+from .titles import TITLE_TYPES, Titles
 
 LANES_MAX: Final = 128
 """Side chains of one log that become sessions; those beyond stay in the main one, log-only."""
@@ -132,6 +132,8 @@ class ClaudeMapper:
         return self._links.place(draft, seq, obj, parent)
 
     def _title_drafts(self, obj: dict[str, JSON]) -> list[Draft]:
+        if obj.get("type") not in TITLE_TYPES:
+            return []
         writer = string(obj, "sessionId")
         if writer is not None and not self._identity.is_agent and writer != self._identity.own:
             return []

@@ -99,7 +99,13 @@ def user_source(obj: dict[str, JSON], text: str) -> dict[str, JSON]:
 
 
 def is_act(obj: dict[str, JSON], draft: Draft) -> bool:
-    """True for what a person did: a prompt, or the caveat that goes before a command they ran locally."""
+    """True for what a person did at the end of the chain or by going back in it.
+
+    A prompt, or the caveat that goes before a command they ran locally; not a prompt that was queued:
+    several of those may hang on one record.
+    """
+    if obj.get("type") != "user":
+        return False
     return draft.is_human or _CAVEAT.match(plain_text(content_of(obj))) is not None
 
 

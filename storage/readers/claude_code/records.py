@@ -38,7 +38,8 @@ def is_claude_record(obj: dict[str, JSON]) -> bool:
     """True for a line that only this format writes, or one close enough to it."""
     kind = string(obj, "type")
     if kind in ("user", "assistant"):
-        return "message" in obj
+        message = obj.get("message")
+        return isinstance(message, str) or (isinstance(message, dict) and "parts" not in message)
     if kind in _CONVERSATION:
         return "uuid" in obj or "sessionId" in obj
     if kind in _SIDE_KEYS:

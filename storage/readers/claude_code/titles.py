@@ -16,6 +16,8 @@ _SUMMARY, _GENERATED, _CUSTOM = 1, 2, 3
 _PENDING_MAX: Final = 16
 _PENDING_TEXT_MAX: Final = 300
 
+TITLE_TYPES: Final = ("custom-title", "ai-title", "summary")
+
 _KEYS: Final = {"custom-title": ("customTitle", _CUSTOM), "ai-title": ("aiTitle", _GENERATED)}
 
 

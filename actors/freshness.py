@@ -9,18 +9,21 @@ from __future__ import annotations
 
 import logging
 import math
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Final
+from typing import Final, cast
 
 import attrs
 import trio
 
 from ..protocol.errors import Code, QueryError
+from ..protocol.json_value import JSON
 from ..protocol.signal import Signal
 from ..storage.readers.registry import READERS
 from ..storage.sources.freshness import Freshness as Marks
 from ..storage.sources.ingest import Progress
+from ..storage.sources.report import report_sources
 from ..storage.sources.spec import SourceSpec
 from ..storage.store import Store
 from .config import Source
@@ -60,6 +63,7 @@ class Freshness:
     _wanted: trio.Event = attrs.field(factory=trio.Event, init=False)
     _first: bool = attrs.field(default=True, init=False)
     _progress: Progress | None = attrs.field(default=None, init=False)
+    _asked_ms: int = attrs.field(default=0, init=False)
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Use the configured sources and keep up with them; ends only by cancellation."""
@@ -105,6 +109,7 @@ class Freshness:
 
         Raises: QueryError INDEX_FAILED when the index cannot be written. Cancellation: the reading goes on.
         """
+        self._asked_ms = time.time_ns() // 1_000_000
         await self.reconciler.run(signal)
         if not self.sources:
             return
@@ -127,6 +132,12 @@ class Freshness:
         specs = [_spec(item) for item in self.sources]
         await self.storage.write(lambda store: _use(store, specs))
         self._ask()
+
+    async def status(self) -> JSON:
+        """What was found where: ``{sources: [...]}`` with counts, and what was skipped and why."""
+        since_ms = self._asked_ms
+        found = await self.storage.read(lambda reader: report_sources(reader.connection, since_ms))
+        return {"sources": [cast("JSON", attrs.asdict(source)) for source in found]}
 
     def checked_ago_s(self) -> float | None:
         """None: current. Else seconds since the sources were last looked at, for receipts."""

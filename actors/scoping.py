@@ -30,3 +30,14 @@ async def run_exact(signal: Signal, work: Callable[[], Awaitable[T]]) -> T:
             forget()
     signal.raise_if_aborted()
     return result
+
+
+def alone(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """The one exception in a group of one, however deeply nested; else the group itself.
+
+    For errors of a start: a caller of one operation expects that operation's own error.
+    """
+    error: BaseException = group
+    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    return group if isinstance(error, BaseExceptionGroup) else error

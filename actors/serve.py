@@ -9,6 +9,7 @@ import attrs
 import trio
 
 from .config import ServiceConfig
+from .scoping import alone
 from .server import WebSocketServer, serve_websocket
 from .server_config import ServerConfig
 from .service import Service, open_service
@@ -53,9 +54,17 @@ async def open_edge(service: Service, edge: ServerConfig) -> AsyncIterator[WebSo
 
     A cancelled host still gets the staged stop, without grace.
     """
+    failure: Exception | None = None
     async with trio.open_nursery() as nursery:
-        server: WebSocketServer = await nursery.start(serve_websocket, WireDoor(service), edge)
+        try:
+            server: WebSocketServer = await nursery.start(serve_websocket, WireDoor(service), edge)
+        except BaseExceptionGroup as group:
+            raise alone(group) from group
         try:
             yield server
+        except Exception as exc:  # handed on outside the nursery, so that it stays what it is
+            failure = exc
         finally:
             server.stop()  # the nursery waits for the drain, which shields itself when cancelled
+    if failure is not None:
+        raise failure

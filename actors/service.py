@@ -49,6 +49,7 @@ from .policies.compose import compose
 from .policies.spill import SpillPolicy
 from .policies.stage import Stage, ToolCall
 from .providers import PersistenceProvider
+from .scoping import alone
 from .tools.registry import ToolRegistry, ToolResult, ToolSettings
 from .wire_service import Attached
 
@@ -124,9 +125,12 @@ class Service:
                 if self._stop.is_set():
                     raise QueryError(Code.INDEX_FAILED, "the service is closed")
                 if self._house is None:
-                    self._house = await self._nursery.start(
-                        run_house, self.config, self.mounted, self._stop, self._closed
-                    )
+                    try:
+                        self._house = await self._nursery.start(
+                            run_house, self.config, self.mounted, self._stop, self._closed
+                        )
+                    except BaseExceptionGroup as group:
+                        raise alone(group) from group
         return self._house
 
     @property
@@ -357,18 +361,23 @@ async def open_service(config: ServiceConfig) -> AsyncIterator[Service]:
     Raises: QueryError INDEX_FAILED, PERSISTENCE_FAILED, INVALID_CONFIG; nothing stays open then.
     Cancellation: stops in order, shielded, each stage bounded.
     """
-    async with trio.open_nursery(strict_exception_groups=True) as nursery:
+    failure: Exception | None = None
+    async with trio.open_nursery() as nursery:
         # Shielded: what others depend on is stopped by its owner, below, not by the host's cancellation.
-        scope_nursery: trio.Nursery = await nursery.start(_shielded_nursery)
-        service = Service(config, Mounted(strict=config.strict_conflicts), scope_nursery)
+        parts: trio.Nursery = await nursery.start(_shielded_nursery)
+        service = Service(config, Mounted(strict=config.strict_conflicts), parts)
         try:
             if config.open_at != "first-search":
                 await service.house()
             yield service
+        except Exception as exc:  # handed on outside the nursery, so that it stays what it is
+            failure = exc
         finally:
             with trio.CancelScope(shield=True):
                 await service.close()
-            scope_nursery.cancel_scope.cancel()
+            parts.cancel_scope.cancel()
+    if failure is not None:
+        raise failure
 
 
 async def _shielded_nursery(*, task_status: trio.TaskStatus[trio.Nursery]) -> None:

@@ -187,12 +187,16 @@ async def open_storage(
     store = await trio.to_thread.run_sync(open_store)
     try:
         actor = await trio.to_thread.run_sync(_with_readers, store, search_readers, read_readers)
+        failure: Exception | None = None
         async with trio.open_nursery() as nursery:
             nursery.start_soon(actor.run_idle)
             try:
                 yield actor
-            finally:
-                nursery.cancel_scope.cancel()
+            except Exception as exc:  # handed on outside the nursery, so that it stays what it is
+                failure = exc
+            nursery.cancel_scope.cancel()
+        if failure is not None:
+            raise failure
     finally:
         with trio.CancelScope(shield=True):  # bounded: closing files
             await trio.to_thread.run_sync(store.close)

@@ -1,0 +1,123 @@
+"""The embedded door: opening, failing, closing, and what a host sees of it (SPEC 6.11, 6.14.6)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import trio
+
+from session_query import Caller, Code, QueryError, ServiceConfig, SessionSearchRequest, Signal, open_service
+
+
+def _header(session_id: str = "s1", cwd: str | None = "/proj") -> dict[str, object]:
+    header: dict[str, object] = {"version": 0, "id": session_id, "createdAt": 1}
+    return header if cwd is None else header | {"cwd": cwd}
+
+
+def _prompt(text: str, time: int = 1) -> dict[str, object]:
+    return {
+        "type": "user/message",
+        "time": time,
+        "surfaceOp": "append",
+        "data": {
+            "id": f"m{time}",
+            "role": "user",
+            "source": {"kind": "user"},
+            "content": [{"type": "text", "text": text}],
+        },
+    }
+
+
+async def test_what_is_appended_is_found_at_once() -> None:
+    async with open_service(ServiceConfig()) as service:
+        live = await service.attach(_header())
+        await live.append([_prompt("the quick brown fox")])
+        caller = Caller(kind="workspace", workspaces=("/proj",))
+        found = await service.call_tool("session_search", {"query": "brown fox"}, caller)
+        assert "s1" in found.text
+        assert "the quick brown fox" in found.text
+
+
+async def test_what_was_journaled_is_there_after_reopening(tmp_path: Path) -> None:
+    config = ServiceConfig(data_dir=tmp_path / "data")
+    async with open_service(config) as service:
+        live = await service.attach(_header())
+        await live.append([_prompt("remember the milk")])
+    async with open_service(config) as service:
+        page = await service.search_sessions(SessionSearchRequest(query="milk"))
+        (hit,) = page.hits
+        assert (hit.header.id, hit.live, hit.persisted) == ("s1", False, True)
+
+
+async def test_a_bad_index_fails_the_start_with_its_own_error(tmp_path: Path) -> None:
+    (tmp_path / "index.db").write_bytes(b"not a database" * 100)
+    with pytest.raises(QueryError) as caught:
+        async with open_service(ServiceConfig(data_dir=tmp_path)):
+            pytest.fail("the service became visible")
+    assert caught.value.code is Code.INDEX_FAILED
+
+
+async def test_an_error_of_the_hosts_own_block_stays_what_it_is() -> None:
+    with pytest.raises(KeyError, match="mine"):
+        async with open_service(ServiceConfig()) as service:
+            await service.attach(_header())
+            raise KeyError("mine")
+
+
+async def test_close_is_idempotent_and_ends_searching() -> None:
+    async with open_service(ServiceConfig()) as service:
+        await service.attach(_header())
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(service.close)
+            nursery.start_soon(service.close)
+        with pytest.raises(QueryError) as caught:
+            await service.search_sessions(SessionSearchRequest(query="x"))
+        assert caught.value.code is Code.INDEX_FAILED
+
+
+async def test_never_means_that_searches_are_off_and_no_index_file_is_made(tmp_path: Path) -> None:
+    async with open_service(ServiceConfig(data_dir=tmp_path, open_at="never")) as service:
+        live = await service.attach(_header())
+        await live.append([_prompt("hello")])
+        with pytest.raises(QueryError) as caught:
+            await service.search_sessions(SessionSearchRequest(query="", limit="wrong"))
+        assert caught.value.code is Code.SEARCH_DISABLED
+        exact = await service.exact()
+        window = await exact.read_event(Caller(kind="operator"), "s1", 0, signal=Signal())
+        assert window.target.seq == 0
+    assert not (tmp_path / "index.db").exists()
+
+
+async def test_first_search_opens_nothing_before_it_is_needed(tmp_path: Path) -> None:
+    async with open_service(ServiceConfig(data_dir=tmp_path / "d", open_at="first-search")) as service:
+        assert not service.is_open
+        assert not (tmp_path / "d").exists()
+        async with trio.open_nursery() as nursery:
+            for _ in range(3):
+                nursery.start_soon(service.search_sessions, SessionSearchRequest(query="x"))
+        assert service.is_open
+
+
+async def test_first_search_tries_again_after_a_failed_opening(tmp_path: Path) -> None:
+    index = tmp_path / "index.db"
+    index.write_bytes(b"not a database" * 100)
+    async with open_service(ServiceConfig(data_dir=tmp_path, open_at="first-search")) as service:
+        with pytest.raises(QueryError) as caught:
+            await service.search_sessions(SessionSearchRequest(query="x"))
+        assert caught.value.code is Code.INDEX_FAILED
+        index.unlink()
+        page = await service.search_sessions(SessionSearchRequest(query="x"))
+        assert page.hits == ()
+
+
+async def test_a_cancelled_host_gets_an_orderly_stop(tmp_path: Path) -> None:
+    with trio.move_on_after(0.5) as scope:
+        async with open_service(ServiceConfig(data_dir=tmp_path)) as service:
+            live = await service.attach(_header())
+            await live.append([_prompt("kept")])
+            await trio.sleep_forever()
+    assert scope.cancelled_caught
+    async with open_service(ServiceConfig(data_dir=tmp_path)) as service:
+        page = await service.search_sessions(SessionSearchRequest(query="kept"))
+        assert len(page.hits) == 1

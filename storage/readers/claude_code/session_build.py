@@ -49,7 +49,7 @@ class SessionBuild:
         self._changed = False
 
     def see_time(self, time_ms: int | None) -> None:
-        """Take the time of the next events; None carries the last one forward (SPEC 16.7, formats)."""
+        """Take the time of the next events; None carries the last one forward."""
         if time_ms is None:
             return
         self.facts.time = time_ms

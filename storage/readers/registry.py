@@ -14,6 +14,7 @@ from .droid import DroidReader
 from .dsh import DshReader
 from .gemini import GeminiReader
 from .opencode import OpenCodeReader
+from .pi import PiReader
 from .qwen import QwenReader
 from .seam import Reader
 
@@ -27,6 +28,7 @@ _ALL: Final[tuple[Reader, ...]] = (
     DroidReader(),
     CopilotReader(),
     AcpReader(),
+    PiReader(),
 )
 
 READERS: Final[Mapping[str, Reader]] = MappingProxyType({reader.format: reader for reader in _ALL})

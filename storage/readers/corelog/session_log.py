@@ -52,6 +52,7 @@ class LogState(msgspec.Struct, kw_only=True):
     title: str = ""
     title_time: int = 0
     title_source: dict[str, str] = {}
+    titled: bool = False
     prompt_title: str = ""
     prompt_seq: int = 0
     prompt_time: int = 0
@@ -216,6 +217,7 @@ class SessionLog:
         line = title_text(text)
         if not line:
             return None
+        self.state.titled = True
         return self._emit("session/title", {"title": line, "messageSeqs": [], "source": source})
 
     def todos(self, todos: list[JSON]) -> int:
@@ -261,8 +263,22 @@ class SessionLog:
         return self.user(blocks, COMPACTION, message_id=message_id, replaces=replaces)
 
     def _before(self, seq: int) -> list[int]:
+        """The visible nodes in front of event ``seq``, earlier checkpoints included: those stand in the
+        place of what they replaced, so that a node followed by an older one is one of them."""
         surface = self.state.surface
-        return surface[: next((i for i, node in enumerate(surface) if node >= seq), len(surface))]
+        end = max((at + 1 for at, node in enumerate(surface) if node < seq), default=0)
+        while end + 1 < len(surface) and surface[end] > surface[end + 1]:
+            end += 1
+        return surface[:end]
+
+    def abandon_since(self, seq: int) -> None:
+        """A rewind: the nodes at the end of the surface that came with event ``seq`` or later."""
+        surface = self.state.surface
+        start = len(surface)
+        while start > 0 and surface[start - 1] >= seq:
+            start -= 1
+        if start < len(surface):
+            self.abandon_from(surface[start])
 
     def abandon_from(self, node: int) -> None:
         """A rewind: ``node`` and all behind it give way to the next message (SPEC 16.7.4)."""
@@ -337,7 +353,8 @@ class SessionLog:
                 seq=None,
                 time=state.title_time,
             )
-        if not state.prompt_title:
+        # A title in the log is better than a prompt, whichever of them is newer.
+        if state.titled or not state.prompt_title:
             return None
         return Title(
             title=state.prompt_title,

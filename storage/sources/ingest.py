@@ -128,7 +128,8 @@ class Ingest:
                     yield self.progress
             if stopped():
                 return
-            self._pending.append(_Item(reading, reading.finish(), ended=ended))
+            pieces = reading.finish()
+            self._pending.append(_Item(reading, pieces, ended=ended))
         except sqlite.Error:
             raise
         except OSError as exc:
@@ -202,7 +203,8 @@ class Ingest:
 
     def _take(self, reading: UnitReading, batch: ReadBatch) -> None:
         first = not reading.begun
-        self._pending.append(_Item(reading, reading.take(batch), batch, first))
+        pieces = reading.take(batch)  # it may flush what is pending
+        self._pending.append(_Item(reading, pieces, batch, first))
         events = sum(len(delta.events) for delta in batch.sessions)
         self._load += events + 1 + batch.bytes_read * STEP_EVENTS // STEP_BYTES
         self.progress.bytes_done += batch.bytes_read

@@ -160,8 +160,6 @@ def test_droid_worked_logs_say_who_spoke(tmp_path: Path) -> None:
     found = worked("droid", DROID, tmp_path)
     stored = found["d2a1c0de-5b6a-4f3e-9d8c-7b6a5f4e3d2c"]
     assert kinds(stored) == ["user", "plugin"]
-    assert stored.title is not None
-    assert stored.title.title == "When does the last ferry leave?", "without the reminder"
     assert member(stored.events[0].data, "title") == "Ferry timetable"
     capture = found["capture-7"]
     assert [event_text(event) for event in capture.events[4:]] == [
@@ -171,6 +169,18 @@ def test_droid_worked_logs_say_who_spoke(tmp_path: Path) -> None:
         "",
         "error\nConnection lost.",
     ]
+
+
+def test_droid_session_without_a_title_is_called_by_its_first_prompt(tmp_path: Path) -> None:
+    reminded = "<system-reminder>\nBe brief.\n</system-reminder>\n\nCount the boats"
+    rows: list[Row] = [
+        {"type": "session_start", "id": "s", "title": "New Session"},
+        {"type": "message", "id": "m", "message": {"role": "user", "content": reminded}},
+    ]
+    session = read(DROID, tmp_path / "s.jsonl", rows)["s"]
+    assert session.events[0].type == "droid/session_start"
+    assert session.title is not None
+    assert session.title.title == "Count the boats"
 
 
 def test_droid_final_text_that_no_answer_said_is_one(tmp_path: Path) -> None:

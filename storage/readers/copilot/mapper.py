@@ -173,9 +173,7 @@ class CopilotMapper:
         if entry is None or entry.lane != 0:
             log.note(NOTE_REWIND)
             return
-        left = [node for node in log.state.surface if node >= entry.first]
-        if left:
-            log.abandon_from(left[0])
+        log.abandon_since(entry.first)
 
     def _name_agent(self, data: dict[str, JSON]) -> None:
         """A sub-agent's session is called by what the agent is."""

@@ -1,4 +1,4 @@
-"""What was found where: sources with their counts, what was skipped, what was lost. Reads the catalog alone."""
+"""What was found where: sources with counts, what was skipped, what was lost. Reads the catalog alone."""
 
 from __future__ import annotations
 

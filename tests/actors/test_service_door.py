@@ -59,10 +59,13 @@ async def test_a_bad_index_fails_the_start_with_its_own_error(tmp_path: Path) ->
 
 
 async def test_an_error_of_the_hosts_own_block_stays_what_it_is() -> None:
-    with pytest.raises(KeyError, match="mine"):
+    async def host() -> None:
         async with open_service(ServiceConfig()) as service:
             await service.attach(_header())
             raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        await host()
 
 
 async def test_close_is_idempotent_and_ends_searching() -> None:

@@ -48,7 +48,6 @@ _COMMANDS = {
     "read": "lookup",
     "serve": "serving",
     "token": "serving",
-    "mcp": "serving",
     "tools": "describe",
     "schema": "describe",
 }

@@ -8,23 +8,20 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import attrs
 import click
-import trio
 
 from ....protocol.errors import Code, QueryError
 from ....protocol.json_value import JSON
-from ....protocol.signal import Signal
-from ....protocol.wire.identity import EVERYTHING
-from ....storage.lock import Holder
-from ....storage.readers.registry import READERS
-from ....storage.store import find_running
-from ...config import ServiceConfig, Source
-from ...service import Service, open_service
 from .errors import EXIT_STORE, CommandError
 from .options import parse_sources, settings
+
+if TYPE_CHECKING:  # a command's module is imported for `--help`, which should not load a database
+    from ....storage.lock import Holder
+    from ...config import Source
+    from ...service import Service
 
 Progress: TypeAlias = Callable[[int, int | None, str], None]
 
@@ -48,7 +45,9 @@ def run(
 
     ``fresh``: look at the sources before the work (a first index shows its progress).
     """
-    chosen = parse_sources(sources, tuple(READERS))
+    import trio
+
+    chosen = parse_sources(sources)
     data_dir = settings(ctx).data_dir.expanduser().absolute()
 
     async def main() -> None:
@@ -73,6 +72,8 @@ class _Local:
     service: Service
 
     async def query(self, method: str, params: dict[str, JSON], progress: Progress | None = None) -> JSON:
+        from ....protocol.signal import Signal
+        from ....protocol.wire.identity import EVERYTHING
         from ...queries import run_method
 
         return await run_method(
@@ -86,11 +87,13 @@ async def open_backend(data_dir: Path, sources: tuple[Source, ...]) -> AsyncIter
 
     ``sources`` of the command line are remembered by whichever answers.
     """
+    from ....storage.store import find_running
+    from ...service import open_service
+    from ..assembly import host_config
+
     owner = find_running(data_dir)
     if owner is None:
-        from ..assembly import host_config
-
-        config: ServiceConfig = host_config(data_dir, sources, watch=False)
+        config = host_config(data_dir, sources, watch=False)
         async with open_service(config) as service:
             yield _Local(service)
         return

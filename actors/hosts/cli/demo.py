@@ -13,10 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-import trio
 
 from ....protocol.json_value import JSON
-from ....storage.readers.registry import READERS
 from . import show
 from .errors import CommandError
 from .options import common, parse_sources, source_option
@@ -37,7 +35,9 @@ def demo(sources: tuple[str, ...], query: tuple[str, ...]) -> None:
 
     Everything happens in a temporary folder on this machine; nothing is kept.
     """
-    chosen = parse_sources(sources, tuple(READERS))
+    import trio
+
+    chosen = parse_sources(sources)
     folder = Path(str(files("session_query.storage"))) / "samples"
     arguments = [f"--source={source.format}={source.root}" for source in chosen] or [
         f"--source={name}={folder / name}" for name in SAMPLES

@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
 
 import attrs
 import click
 import platformdirs
 
-from ...config import Source
 from .errors import CommandError
+
+if TYPE_CHECKING:
+    from ...config import Source
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -75,12 +77,18 @@ def source_option(command: Callable[P, R]) -> Callable[P, R]:
     )(command)
 
 
-def parse_sources(values: tuple[str, ...], formats: tuple[str, ...]) -> tuple[Source, ...]:
+def parse_sources(values: tuple[str, ...]) -> tuple[Source, ...]:
     """Turn ``FORMAT=PATH`` words into sources. Raises CommandError for each kind of defect."""
-    return tuple(_parse_source(value, formats) for value in values)
+    if not values:
+        return ()
+    from ....storage.readers.registry import READERS
+
+    return tuple(_parse_source(value, tuple(READERS)) for value in values)
 
 
 def _parse_source(value: str, formats: tuple[str, ...]) -> Source:
+    from ...config import Source
+
     name, mark, path = value.partition("=")
     if not mark or not path:
         raise CommandError(f"--source wants FORMAT=PATH, not {value!r}", code="BAD_SOURCE")

@@ -10,10 +10,8 @@ from pathlib import Path
 from typing import cast
 
 import click
-import trio
 
 from ....protocol.wire.identity import Role
-from ....storage.readers.registry import READERS
 from .errors import CommandError
 from .options import common, parse_sources, settings, source_option
 
@@ -56,12 +54,13 @@ def serve(
     drains (goaway, grace, then abort); a second one stops at once.
     """
     import attrs
+    import trio
 
     from ...server_config import ServerConfig
     from ..assembly import host_config
     from ..running import run_server
 
-    chosen = parse_sources(sources, tuple(READERS))
+    chosen = parse_sources(sources)
     logging.basicConfig(
         level=logging.DEBUG if verbose else logging.INFO,
         stream=sys.stderr,

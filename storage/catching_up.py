@@ -19,24 +19,6 @@ from .projection import Projection
 JOURNAL_RANK: Final = 1
 
 
-def finish_forgetting(journal: Journal, now_ms: int) -> int:
-    """Delete what has a tombstone and is still there: a crash came between the two. Returns how many."""
-    doomed = [
-        stored.sid
-        for stored in journal.sessions()
-        if journal.tombstones.forgotten(stored.header, None) or _begins_forgotten(journal, stored)
-    ]
-    for sid in doomed:
-        journal.forget(sid, now_ms)
-    return len(doomed)
-
-
-def _begins_forgotten(journal: Journal, stored: JournalSession) -> bool:
-    if stored.header.created_at or not journal.tombstones.knows(stored.header.id):
-        return False
-    return journal.tombstones.forgotten(stored.header, journal.read_event(stored.sid, 0))
-
-
 def catch_up_all(journal: Journal, index: IndexWriter, ranks: Mapping[str, int]) -> int:
     """Index what is missing of every session of the journal. Returns the number of events indexed.
 

@@ -69,6 +69,27 @@ class Forgetting:
         self.index.scrub()
         return Forgotten(keys=tuple(keys), swept=self.sweep())
 
+    def finish(self) -> int:
+        """After a crash: forget what has a tombstone and is still there. Returns how many sessions."""
+        doomed: list[SessionKey] = []
+        with self.reader.snapshot():
+            for session_id in self.journal.tombstones.ids():
+                doomed += [row.key for row in self.reader.with_id(session_id) if self._is_buried(row)]
+        doomed += [
+            stored.key
+            for stored in self.journal.sessions()
+            if self.journal.tombstones.knows(stored.key.id)
+            and self.journal.tombstones.forgotten(stored.header, self.journal.read_event(stored.sid, 0))
+        ]
+        for key in dict.fromkeys(doomed):
+            self.forget(key)
+        return len(set(doomed))
+
+    def _is_buried(self, row: StoredSession) -> bool:
+        header = row.state.header
+        first = None if header.created_at else self.sources.first_event(row.sid)
+        return self.journal.tombstones.forgotten(header, first)
+
     def sweep(self) -> bool:
         """Empty both write-ahead logs, where the words may still stand; False while a reader needs one."""
         return all([empty_log(self.connection), self.journal.purge()])

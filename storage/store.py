@@ -7,7 +7,6 @@ from it are used elsewhere, each by one owner at a time.
 from __future__ import annotations
 
 import logging
-import time
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -19,7 +18,7 @@ import attrs
 from ..protocol.outward import SessionKey
 from ..protocol.tokens import TOKENS_VERSION
 from . import sqlite
-from .catching_up import JOURNAL_RANK, catch_up_all, catch_up_one, finish_forgetting
+from .catching_up import JOURNAL_RANK, catch_up_all, catch_up_one
 from .forgetting import Forgetting
 from .guard import Opening, Schema, discard, open_guarded
 from .index.door import IndexReader, IndexWriter
@@ -196,11 +195,16 @@ def open_store(settings: StoreSettings) -> Store:
         stack.callback(reading.close)
         unclean = any(lock.previous is not None for lock in locks)
         ranks = {name: READER_RANK + at for at, name in enumerate(settings.readers)}
-        _bring_up(journal, index, ranks)
+        in_step = _take_clean_mark(journal, index)
         sources = open_sources(
             connection, index, open_index_reader(reading), journal, settings.readers, ranks
         )
         sources.use(settings.sources)
+        forgetting = Forgetting(connection, index, sources.ingest.reader, journal, sources)
+        if not in_step:
+            forgetting.finish()
+            caught = catch_up_all(journal, index, ranks)
+            logger.info("the index caught up with %d events of the journal", caught)
         return Store(
             settings=settings,
             index_path=index_path,
@@ -209,7 +213,7 @@ def open_store(settings: StoreSettings) -> Store:
             index=index,
             journal=journal,
             sources=sources,
-            forgetting=Forgetting(connection, index, sources.ingest.reader, journal, sources),
+            forgetting=forgetting,
             opening=opening,
             unclean=unclean,
             locks=locks,
@@ -248,18 +252,13 @@ def _locked_paths(settings: StoreSettings, stack: ExitStack) -> tuple[str, str, 
     return index_path, journal_path, locks
 
 
-def _bring_up(journal: Journal, index: IndexWriter, ranks: Mapping[str, int]) -> None:
-    """After a crash, or with an index that was built anew, index what only the journal holds."""
+def _take_clean_mark(journal: Journal, index: IndexWriter) -> bool:
+    """Whether the index holds all that the journal holds; from now on nobody knows, until it is closed."""
     in_step = index.get_meta(CLEAN) == journal.store.encode()
     with index.transaction():
         index.set_meta(CLEAN, None)
         index.set_meta(JOURNAL_OF_INDEX, journal.store.encode())
-    if in_step:
-        return
-    finish_forgetting(journal, time.time_ns() // 1_000_000)
-    caught = catch_up_all(journal, index, ranks)
-    if caught:
-        logger.info("the index caught up with %d events of the journal", caught)
+    return in_step
 
 
 def _open_index(path: str, settings: StoreSettings, journal: Journal) -> tuple[Connection, Opening]:

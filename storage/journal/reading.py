@@ -38,7 +38,8 @@ class JournalReader:
         self.connection = connection
         rows = connection.execute("SELECT number, body FROM dictionary").fetchall()
         self._packer = Packer(dict(rows), max(number for number, _ in rows))
-        ((self.store,),) = connection.execute("SELECT value FROM meta WHERE key = 'store'").fetchall()
+        ((store,),) = connection.execute("SELECT value FROM meta WHERE key = 'store'").fetchall()
+        self.store: str = store
 
     def sessions(self, source: str | None = None) -> list[JournalSession]:
         """Every session (of one source), by sid. No event is read."""

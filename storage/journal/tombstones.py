@@ -52,6 +52,10 @@ class Tombstones:
         )
         self._ids.add(identity)
 
+    def ids(self) -> list[str]:
+        """The ids of everything forgotten."""
+        return [identity.decode("utf-8", "surrogatepass") for identity in self._ids]
+
     def knows(self, session_id: str) -> bool:
         """Whether some session with this id was forgotten."""
         return blob(session_id) in self._ids

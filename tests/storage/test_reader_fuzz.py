@@ -13,11 +13,14 @@ import zstandard
 
 from session_query.protocol.json_codec import encode_json
 from session_query.storage.readers.collect import Collected
+from session_query.storage.readers.registry import reader_named
 from session_query.storage.readers.seam import LogUnit
 from support.hazard_formats import FORMATS
 from support.hazards import HazardFormat, mark
-from support.mutations import mutate
-from support.reader_conformance import check_session, never, read_unit, unit_of
+from support.mutations import mutate, mutate_values
+from support.reader_conformance import check_session, never, read_unit, unit_of, units_of
+from support.worked import worked_log
+from support.worked_readme import DATA, data_files
 
 SEEDS = int(os.environ.get("SESSION_QUERY_FUZZ", "120"))
 LINES = 10
@@ -102,3 +105,29 @@ def test_a_read_of_noise_is_refused_or_empty(tmp_path: Path) -> None:
     for seed in range(SEEDS):
         log.write_bytes(mutate(seed, bytes((seed * 7 + n * n) % 256 for n in range(3000))).content)
         assert all(not batch.sessions for batch in form.reader.read(unit, None, never))
+
+
+def worked_files(package: str) -> dict[str, bytes]:
+    return {"session.jsonl": worked_log("dsh")[0]} if package == "dsh" else data_files(package)
+
+
+@pytest.mark.parametrize("package", ["dsh", *sorted(path.name for path in DATA.iterdir())])
+def test_records_with_values_of_other_kinds(tmp_path: Path, package: str) -> None:
+    """The syntax is whole and the values are not: each session that is left is valid."""
+    reader = reader_named(package.replace("_", "-"))
+    files = worked_files(package)
+    names = [name for name in sorted(files) if name.endswith((".json", ".jsonl"))]
+    for name, content in files.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    for seed in range(SEEDS):
+        name = names[seed % len(names)]
+        log = tmp_path / name
+        log.write_bytes(mutate_values(seed, files[name], lines=name.endswith(".jsonl")))
+        try:
+            for unit in units_of(reader, tmp_path):
+                check(read_unit(reader, unit), [])
+        except Exception as exc:
+            raise AssertionError(f"seed {seed}, {name}") from exc
+        log.write_bytes(files[name])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Callable
 from typing import Final
@@ -82,3 +83,60 @@ def mutate(seed: int, raw: bytes) -> Mutated:
         sound = min(sound, at)
         names.append(mutation.__name__)
     return Mutated(raw, sound, "+".join(names))
+
+
+STRANGE: Final[tuple[object, ...]] = (
+    *(None, True, False, 0, -1, 1.5, 2**53 + 1, -(10**30), 1e308),
+    *("", "x", " \u2028", "\ud800", "2026-13-45", "null", "\0"),
+    *([], {}, [[]], [None], [{}], {"type": []}, {"type": {}}, ["text"], {"": ""}, {"id": [], "text": {}}),
+)
+"""What writers never write where a reader looks."""
+
+
+def mutate_values(seed: int, raw: bytes, *, lines: bool) -> bytes:
+    """Change one to four values of a log whose syntax stays whole: another type, a missing key, a copy."""
+    rng = random.Random(seed)
+    parts = [part for part in raw.split(b"\n") if part.strip()] if lines else [raw]
+    for _ in range(rng.choice((1, 1, 2, 4))):
+        at = rng.randrange(len(parts))
+        value = json.loads(parts[at])
+        _change(rng, value)
+        parts[at] = json.dumps(value).encode()
+    if lines and rng.random() < 0.2:
+        at = rng.randrange(len(parts))
+        parts.insert(rng.randrange(len(parts)), parts[at])
+    return b"\n".join(parts) + b"\n"
+
+
+def _change(rng: random.Random, value: object) -> None:
+    """Replace, remove or move one member somewhere inside ``value``."""
+    places = [
+        (node, key)
+        for node in _nodes(value)
+        for key in (node if isinstance(node, dict) else range(len(node)))
+    ]
+    if not places:
+        return
+    node, key = rng.choice(places)
+    kind = rng.random()
+    if kind < 0.15 and isinstance(node, dict):
+        del node[key]
+    elif kind < 0.3:
+        other, name = rng.choice(places)
+        node[key] = json.loads(json.dumps(other[name]))
+    else:
+        node[key] = rng.choice(STRANGE)
+
+
+def _keys(node: dict | list) -> list:
+    return list(node) if isinstance(node, dict) else list(range(len(node)))
+
+
+def _nodes(value: object) -> list[dict | list]:
+    found, stack = [], [value]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, (dict, list)):
+            found.append(node)
+            stack.extend(node.values() if isinstance(node, dict) else node)
+    return found

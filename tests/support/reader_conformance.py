@@ -19,6 +19,7 @@ from session_query.protocol.json_codec import canonical_json, lossless_defect
 from session_query.protocol.json_value import SAFE_INTEGER_MAX, is_safe_integer
 from session_query.protocol.surface import fold
 from session_query.storage.readers.collect import Collected, CollectedSession, collect
+from session_query.storage.readers.driver import READER_FAILED
 from session_query.storage.readers.seam import LogUnit, Reader, SkippedPath
 
 
@@ -105,10 +106,11 @@ def unit_of(reader: Reader, root: Path, log: Path) -> LogUnit:
 
 
 def read_unit(reader: Reader, unit: LogUnit, into: Collected | None = None) -> Collected:
-    """Read once, going on from the checkpoint of ``into``; every batch must add up."""
+    """Read once, going on from the checkpoint of ``into``; every batch must add up, no record be too much."""
     collected = into if into is not None else Collected()
     for batch in reader.read(unit, collected.checkpoint, never):
         assert batch.records == batch.held + sum(loss.records for loss in batch.losses)
+        assert [loss for loss in batch.losses if loss.cause == READER_FAILED] == []
         collected.add(batch)
     return collected
 

@@ -154,7 +154,7 @@ class AcpSession:
         if isinstance(update.get("content"), list):
             content = encode_json(update["content"])
             call.content = content if len(content) <= _KEPT_MAX_BYTES else b""
-        if update.get("status") in _ENDED:
+        if text_of(update.get("status")) in _ENDED:
             self._end(call_id, call, update)
 
     def _end(self, call_id: str, call: OpenCall, update: dict[str, JSON]) -> None:

@@ -38,7 +38,7 @@ def message_blocks(content: JSON) -> list[JSON]:
         if isinstance(part, str):
             blocks += text_blocks(part)
             continue
-        kind = dict_of(part).get("type")
+        kind = text_of(dict_of(part).get("type"))
         if kind in _TEXT_TYPES:
             blocks += text_blocks(text_of(dict_of(part).get("text")))
         elif kind == "input_image" and dict_of(part).get("image_url"):

@@ -149,7 +149,8 @@ def _is_droid(obj: dict[str, JSON]) -> bool:
     if kind == "message":
         inner = obj.get("message")
         return isinstance(inner, dict) and "role" in inner if inner is not None else "role" in obj
-    return kind in _STREAM and bool(first_text(obj.get("session_id"), obj.get("sessionId")))
+    is_stream = isinstance(kind, str) and kind in _STREAM
+    return is_stream and bool(first_text(obj.get("session_id"), obj.get("sessionId")))
 
 
 def _value_text(value: JSON) -> str:

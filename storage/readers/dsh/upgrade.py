@@ -24,10 +24,12 @@ def upgrade(kind: str, data: JSON, message_id: str, call_id: str) -> tuple[str, 
     """Return the core type and data of a record.
 
     ``message_id`` is what a message without identity gets, ``call_id`` the call a result without one
-    belongs to. Data that is no object passes through: nothing can be read from it.
+    belongs to. Data that is no object passes through, or is none for a message.
     """
     if not isinstance(data, dict):
-        return kind, data
+        if kind not in MESSAGE_TYPES:
+            return kind, data
+        data = {}
     if kind in _ROLES:
         return "user/message", _user(kind, data, message_id)
     if kind == "assistant/message":

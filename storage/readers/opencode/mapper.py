@@ -145,7 +145,7 @@ class _Mapping:
         state, log = dict_of(part.get("state")), self._log
         call_id = first_text(part.get("callID"), part.get("id"), f"{FORMAT}:{log.state.next_seq}")
         log.call(call_id, text_of(part.get("tool")), json_text(state.get("input")))
-        status = state.get("status")
+        status = text_of(state.get("status"))
         if status not in _DONE:
             return
         log.at(epoch_ms(dict_of(state.get("time")).get("end")))

@@ -58,7 +58,7 @@ class PiMapper:
         first = state.log.next_seq
         if kind == "session":
             self._header(obj, time)
-        elif kind == "message" and message.get("role") in _ROLES:
+        elif kind == "message" and text_of(message.get("role")) in _ROLES:
             state.known = True
         self._branch(obj, first)
         self.log.begin(obj, time)

@@ -26,7 +26,7 @@ VERSION: Final = 1
 NOTE_REWIND: Final = "a rewind leads to a message that is no longer visible; what it left stays unmarked"
 
 _INJECTED: Final[dict[str, JSON]] = {"kind": "plugin", "plugin": FORMAT}
-_TYPED: Final = frozenset((None, "mid_turn_user_message"))
+_TYPED: Final = (None, "mid_turn_user_message")
 """Subtypes of ``user`` records that a person wrote."""
 _GENERATED, _MANUAL = 1, 2
 

@@ -41,6 +41,8 @@ def settle(connection: Connection, header: SessionHeader) -> list[int]:
 
 
 def _covers(upper: StoredSession, lower: StoredSession) -> bool:
+    if upper.key.source == lower.key.source:
+        return False  # one id in two unrelated folders is two sessions (SPEC 16.6.1)
     return upper.key.source != LIVE or _compatible(upper.state.header, lower.state.header)
 
 

@@ -13,6 +13,9 @@ from .copilot import CopilotReader
 from .droid import DroidReader
 from .dsh import DshReader
 from .gemini import GeminiReader
+from .goose import GooseReader
+from .hermes import HermesReader
+from .kimi import KimiReader
 from .opencode import OpenCodeReader
 from .pi import PiReader
 from .qwen import QwenReader
@@ -29,6 +32,9 @@ _ALL: Final[tuple[Reader, ...]] = (
     CopilotReader(),
     AcpReader(),
     PiReader(),
+    KimiReader(),
+    GooseReader(),
+    HermesReader(),
 )
 
 READERS: Final[Mapping[str, Reader]] = MappingProxyType({reader.format: reader for reader in _ALL})

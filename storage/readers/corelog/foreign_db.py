@@ -8,9 +8,11 @@ was read counts only if the file is still the same afterwards.
 from __future__ import annotations
 
 import errno
+import math
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from hashlib import blake2b
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -69,6 +71,8 @@ def _read_once(path: Path, tables: frozenset[str], read: Callable[[Connection], 
                 raise NoSuchDatabase(f"no table {min(missing)}")
             return read(connection)
     except OperationalError as exc:
+        if str(exc).startswith("no such"):
+            raise NoSuchDatabase(str(exc)) from exc
         # Locked by its owner, no rights, no room: the file may be read at another time.
         raise OSError(errno.EBUSY, f"the database cannot be read now: {exc}", str(path)) from exc
     except DatabaseError as exc:
@@ -116,7 +120,40 @@ def rows_of(
 def _value(value: object, kind: str) -> JSON:
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace") if kind == "text" else f"({len(value)} bytes)"
-    return value if isinstance(value, (int, float)) else None
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if isinstance(value, int) else None
+
+
+def signatures_of(
+    connection: Connection, sessions: str, owned: dict[str, str], *, order: str, key: str = "session_id"
+) -> dict[str, bytes]:
+    """Every session of a store with what moves when it changes, in ``order``.
+
+    That is the session's row, and of each table it owns rows of (``owned`` names the table's data
+    column): their count, last row and last ``time_updated``; without such a time the size of their data.
+    """
+    facts: dict[str, list[object]] = {}
+    for (name,) in connection.execute(f"SELECT id FROM {sessions} ORDER BY {order}").fetchall():
+        if isinstance(name, str):
+            facts[name] = [*rows_of(connection, sessions, name, key="id", order="id")]
+    for table, data in owned.items():
+        timed = "time_updated" in columns_of(connection, table)
+        moved = "max(time_updated)" if timed else "0"
+        grouped = f"SELECT {key}, count(*), max(rowid), {moved} FROM {table} GROUP BY {key}"
+        for name, *told in connection.execute(grouped).fetchall():
+            if name in facts:
+                facts[name].append(told if told[-1] else [*told, _size(connection, table, data, key, name)])
+    return {name: _digest(told) for name, told in facts.items()}
+
+
+def _size(connection: Connection, table: str, data: str, key: str, name: str) -> object:
+    sized = f"SELECT total(length({data})) FROM {table} WHERE {key} = ?"
+    return connection.execute(sized, (name,)).fetchone()
+
+
+def _digest(facts: list[object]) -> bytes:
+    return blake2b(repr(facts).encode("utf-8", "replace"), digest_size=8).digest()
 
 
 def json_column(value: JSON) -> JSON:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
+from ..corelog.documents import read_rewritten
 from ..discovery import one_file, walk
 from ..driver import Mapper, read_jsonl
-from ..seam import Checkpoint, LogUnit, ReadBatch, Refusal, SkippedPath
-from ..whole import read_document
+from ..seam import Checkpoint, LogUnit, ReadBatch, SkippedPath
 from .mapper import FORMAT, VERSION, GeminiMapper
 from .places import is_log, is_log_name, parent_session, project_path, told_by
 
@@ -50,15 +50,4 @@ class GeminiReader:
 
         if unit.path.suffix != ".json":
             return read_jsonl(unit, checkpoint, new_mapper, stopped)
-        return read_whole(unit, new_mapper, stopped)
-
-
-def read_whole(
-    unit: LogUnit, new_mapper: Callable[[bytes | None], Mapper], stopped: Callable[[], bool]
-) -> Iterator[ReadBatch]:
-    try:
-        read_document(unit.path)
-    except ValueError:
-        yield ReadBatch(sessions=(), refusal=Refusal(kind="corrupt", message="half written or damaged"))
-        return
-    yield from read_jsonl(unit, None, new_mapper, stopped)
+        return read_rewritten(unit, new_mapper)

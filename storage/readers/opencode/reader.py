@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
 from pathlib import Path
 from typing import Final
 
 from ....protocol.json_value import JSON
-from ...sqlite import Connection
-from ..corelog.foreign_db import DamagedDatabase, NoSuchDatabase, read_database, side_files
-from ..corelog.saved import pack_state, unpack_state
+from ..corelog.foreign_db import side_files
+from ..corelog.session_db import read_sessions
 from ..corelog.shapes import dict_of, list_of, text_of
 from ..discovery import one_file, printable, walk
-from ..seam import Checkpoint, LogUnit, Loss, ReadBatch, Refusal, SessionDelta, SkippedPath
+from ..seam import Checkpoint, LogUnit, ReadBatch, Refusal, SkippedPath
 from ..whole import read_document
-from .database import TABLES, Known, Loaded, load, signatures
-from .mapper import FORMAT, VERSION, Message, Record, map_session
+from .database import OpenCodeStore
+from .mapper import FORMAT, VERSION, Message, map_session
 from .tree import Tree, TreeReading, is_session_file, tree_files
 
-_BATCH_BYTES: Final = 2 << 20
 _PASSED_OVER: Final = frozenset(
     (
         "message",
@@ -82,7 +79,7 @@ class OpenCodeReader:
     ) -> Iterator[ReadBatch]:
         """See ``Reader.read``. Raises OSError also while a database's owner keeps it locked."""
         if unit.path.suffix != ".json":
-            return _read_database(unit.path, checkpoint, stopped)
+            return read_sessions(unit.path, OpenCodeStore(), checkpoint, stopped)
         return iter([_read_tree(unit.path) if is_session_file(unit.path) else _read_export(unit.path)])
 
 
@@ -128,82 +125,3 @@ def _read_export(path: Path) -> ReadBatch:
 def _exported(entry: JSON) -> Message:
     parts = [part for part in list_of(dict_of(entry).get("parts")) if isinstance(part, dict)]
     return Message(dict_of(dict_of(entry).get("info")), parts)
-
-
-def _read_database(
-    path: Path, checkpoint: Checkpoint | None, stopped: Callable[[], bool]
-) -> Iterator[ReadBatch]:
-    try:
-        now = read_database(path, TABLES, signatures)
-        known = _known(checkpoint)
-        restart = known is None or not known.signatures.keys() <= now.keys()
-        if known is None or restart:
-            known = Known()
-        wanted = [name for name, signature in now.items() if known.signatures.get(name) != signature]
-        first = True
-        while first or wanted:
-            loaded = read_database(path, TABLES, partial(_load_some, wanted))
-            wanted = wanted[len(loaded) :]
-            for name in loaded:
-                known.signatures[name] = now[name]
-            yield _database_batch(path, loaded, known, restart=restart and first)
-            first = False
-            if stopped():
-                return
-    except NoSuchDatabase as exc:
-        yield ReadBatch(
-            sessions=(),
-            restart=True,
-            refusal=Refusal(kind="not-a-session", message=f"no OpenCode store: {exc}"),
-        )
-    except DamagedDatabase as exc:
-        yield ReadBatch(sessions=(), refusal=Refusal(kind="corrupt", message=str(exc)))
-
-
-def _known(checkpoint: Checkpoint | None) -> Known | None:
-    try:
-        return None if checkpoint is None else unpack_state(VERSION, checkpoint.state, Known)
-    except ValueError:
-        return None
-
-
-def _load_some(wanted: list[str], connection: Connection) -> dict[str, Loaded | None]:
-    """The next sessions, as many as make a batch."""
-    loaded: dict[str, Loaded | None] = {}
-    size = 0
-    for name in wanted:
-        loaded[name] = found = load(connection, name)
-        size += found.bytes_read if found is not None else 0
-        if size >= _BATCH_BYTES:
-            break
-    return loaded
-
-
-def _database_batch(
-    path: Path, loaded: dict[str, Loaded | None], known: Known, *, restart: bool
-) -> ReadBatch:
-    sessions: list[SessionDelta] = []
-    losses: list[Loss] = []
-    records = lost = size = 0
-    for name, found in loaded.items():
-        if found is None:
-            continue
-        sessions.append(map_session(_row(found.info), found.messages, name))
-        records, lost, size = records + found.rows, lost + found.lost, size + found.bytes_read
-        if found.lost:
-            cause = f"rows of session {name} without a JSON object or without their message"
-            losses.append(Loss(path=printable(path), offset=0, length=0, cause=cause, records=found.lost))
-    return ReadBatch(
-        sessions=tuple(sessions),
-        losses=tuple(losses),
-        records=records,
-        held=records - lost,
-        restart=restart,
-        checkpoint=Checkpoint(offset=0, prefix=b"", state=pack_state(VERSION, known)),
-        bytes_read=size,
-    )
-
-
-def _row(info: Record) -> Record:
-    """A session row without its empty columns."""
-    return {key: value for key, value in info.items() if value is not None}

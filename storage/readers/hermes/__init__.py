@@ -1,0 +1,5 @@
+"""Reader of Hermes sessions (README.md)."""
+
+from .reader import HermesReader
+
+__all__ = ["HermesReader"]

@@ -19,8 +19,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import attrs
-from physical_records import physical_records
 
+from session_query.bench.physical_records import physical_records
 from session_query.storage.readers.collect import collect
 from session_query.storage.readers.registry import READERS
 from session_query.storage.readers.seam import LogUnit, Reader

@@ -7,8 +7,8 @@ from __future__ import annotations
 import json
 from typing import Final
 
-from reader_log_form import START_MS, Format, Obj, Turn
-from reader_logs_chat import CHAT_FORMATS
+from session_query.bench.reader_log_form import START_MS, Format, Obj, Turn
+from session_query.bench.reader_logs_chat import CHAT_FORMATS
 
 
 def _uuid(turn: Turn, step: int) -> str:

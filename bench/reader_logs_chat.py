@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Final
 
-from reader_log_form import Format, Obj, Turn
+from session_query.bench.reader_log_form import Format, Obj, Turn
 
 _ID: Final = "0b1c2d3e-0000-4000-8000-00000000beef"
 _BEGAN: Final = "2026-09-21T13:33:20.000Z"

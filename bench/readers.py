@@ -19,9 +19,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import attrs
-from reader_log_form import write_log
-from reader_logs import FORMATS
 
+from session_query.bench.reader_log_form import write_log
+from session_query.bench.reader_logs import FORMATS
 from session_query.storage.readers.registry import READERS, reader_named
 from session_query.storage.readers.seam import LogUnit, Reader
 

@@ -38,7 +38,6 @@ FORMAT_OF_FOLDER = {
     "opencode": "opencode",
     "pi": "pi",
     "droid": "droid",
-    "grok": "acp",
     "hermes": "hermes",
     "kimi": "kimi",
     "omp": "pi",
@@ -123,7 +122,7 @@ def _units_row(reader: Reader, units: list[LogUnit], relative: str, physical: in
 
 
 def markdown(found: list[Row], date: str) -> str:
-    """The table as committed: totals, then every log that loses something, then all."""
+    """The table as committed: totals, every log that loses something, the unread ones, all that is read."""
     lines = [
         "# What is held of real logs",
         "",
@@ -137,8 +136,11 @@ def markdown(found: list[Row], date: str) -> str:
         of = [row for row in found if row.format == name]
         sums = [sum(getattr(row, key) for row in of) for key in ("physical", "held", "lost", "events")]
         lines.append(f"| {name} | {len(of)} | " + " | ".join(map(str, sums)) + " |")
-    lines += ["", "## Logs that lose something", "", *_table([row for row in found if row.lost])]
-    lines += ["", "## Every log", "", *_table(found)]
+    read = [row for row in found if row.format != NO_READER]
+    lines += ["", "## Logs that lose something", "", *_table([row for row in read if row.lost])]
+    unread = [row for row in found if row.format == NO_READER]
+    lines += ["", "## Logs of programs without a reader", "", *_table(unread)]
+    lines += ["", "## Every log that is read", "", *_table(read)]
     return "\n".join(lines) + "\n"
 
 

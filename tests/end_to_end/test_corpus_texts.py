@@ -1,4 +1,4 @@
-"""Texts drawn from real logs, read from the files themselves, are found through search (SPEC 6, 16.2, 16.7)."""
+"""Texts drawn from real logs, read from the files themselves, are found by search (SPEC 6, 16.2, 16.7)."""
 
 from __future__ import annotations
 
@@ -72,9 +72,11 @@ def _codex(path: Path) -> Iterator[Piece]:
         for block in payload.get("content") or ():
             if isinstance(block, dict) and isinstance(block.get("text"), str):
                 yield Piece("codex", path, f"{payload.get('role')} message", block["text"], record)
-        if payload.get("type") == "function_call_output" and isinstance(payload.get("output"), str):
-            if not payload["output"].lstrip().startswith(("{", "[")):
-                yield Piece("codex", path, "tool output", payload["output"], record)
+        output = payload.get("output")
+        if payload.get("type") == "function_call_output" and isinstance(output, str):
+            if output.lstrip().startswith(("{", "[")):
+                continue  # JSON around the text: its escapes are not what is said
+            yield Piece("codex", path, "tool output", output, record)
 
 
 def _dsh(path: Path) -> Iterator[Piece]:

@@ -37,26 +37,27 @@ class Backend(Protocol):
 def run(
     ctx: click.Context,
     sources: tuple[str, ...],
-    work: Callable[[Backend], Awaitable[None]],
+    ask: Callable[[Backend], Awaitable[JSON]],
     *,
     fresh: bool = True,
-) -> None:
-    """Run one command's work against the right backend and report its failure the command's way.
+) -> JSON:
+    """Ask the right backend and return its answer; printing it is the command's, when all is closed again.
 
-    ``fresh``: look at the sources before the work (a first index shows its progress).
+    ``fresh``: look at the sources before asking (a first index shows its progress).
+    Raises: what the service raises, typed; CommandError.
     """
     import trio
 
     chosen = parse_sources(sources)
     data_dir = settings(ctx).data_dir.expanduser().absolute()
 
-    async def main() -> None:
+    async def main() -> JSON:
         async with open_backend(data_dir, chosen) as backend:
             if fresh:
                 await refresh(backend, quiet=settings(ctx).as_json)
-            await work(backend)
+            return await ask(backend)
 
-    trio.run(main, strict_exception_groups=True)
+    return trio.run(main)
 
 
 async def refresh(backend: Backend, *, quiet: bool, full: bool = False) -> JSON:

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import json
-
 import click
 
 from ....protocol.json_value import JSON
 from . import show
 from .backend import Backend, refresh, run
+from .errors import EXIT_REFUSED
 from .options import common, settings, source_option
-
-
-def _print_json(value: JSON) -> None:
-    click.echo(json.dumps(value, ensure_ascii=False, indent=2).encode("utf-8", "replace").decode("utf-8"))
 
 
 @click.command()
@@ -23,15 +18,12 @@ def _print_json(value: JSON) -> None:
 @click.pass_context
 def index(ctx: click.Context, sources: tuple[str, ...], full: bool) -> None:
     """Read the logs of all sources into the index; what did not change is not read again."""
-
-    async def work(backend: Backend) -> None:
-        answer = show.row(await refresh(backend, quiet=settings(ctx).as_json, full=full))
-        if settings(ctx).as_json:
-            _print_json(answer)
-        else:
-            show.show_index(show.console(), answer)
-
-    run(ctx, sources, work, fresh=False)
+    quiet = settings(ctx).as_json
+    answer = run(ctx, sources, lambda backend: refresh(backend, quiet=quiet, full=full), fresh=False)
+    if quiet:
+        show.print_json(answer)
+    else:
+        show.show_index(show.console(), show.row(answer))
 
 
 @click.command("sources")
@@ -40,15 +32,11 @@ def index(ctx: click.Context, sources: tuple[str, ...], full: bool) -> None:
 @click.pass_context
 def list_sources(ctx: click.Context, sources: tuple[str, ...]) -> None:
     """Show which logs were found where, how much they hold, and what was skipped and why."""
-
-    async def work(backend: Backend) -> None:
-        answer = show.row(await backend.query("sources", {}))
-        if settings(ctx).as_json:
-            _print_json(answer)
-        else:
-            show.show_sources(show.console(), answer)
-
-    run(ctx, sources, work)
+    answer = run(ctx, sources, lambda backend: backend.query("sources", {}))
+    if settings(ctx).as_json:
+        show.print_json(answer)
+    else:
+        show.show_sources(show.console(), show.row(answer))
 
 
 @click.command()
@@ -60,20 +48,24 @@ def list_sources(ctx: click.Context, sources: tuple[str, ...]) -> None:
 @click.option("--rebuild", is_flag=True, help="Build the index anew from the logs (serving goes on).")
 @click.pass_context
 def doctor(ctx: click.Context, sources: tuple[str, ...], samples: int, rebuild: bool) -> None:
-    """Check index and journal against the logs, and list every damaged record with its place and cause."""
+    """Check index and journal against the logs, and list every damaged record with its place and cause.
 
-    async def work(backend: Backend) -> None:
+    Exit status 0: everything agrees (damaged records may still be listed); 3: something does not.
+    """
+    quiet = settings(ctx).as_json
+
+    async def ask(backend: Backend) -> JSON:
         if rebuild:
-            await refresh(backend, quiet=settings(ctx).as_json, full=True)
-        answer = show.row(await backend.query("doctor", {"samples": samples}))
-        if settings(ctx).as_json:
-            _print_json(answer)
-        else:
-            show.show_doctor(show.console(), answer)
-        if answer.get("healthy") is not True:
-            raise SystemExit(3)
+            await refresh(backend, quiet=quiet, full=True)
+        return await backend.query("doctor", {"samples": samples})
 
-    run(ctx, sources, work)
+    answer = show.row(run(ctx, sources, ask))
+    if quiet:
+        show.print_json(answer)
+    else:
+        show.show_doctor(show.console(), answer)
+    if answer.get("healthy") is not True:
+        raise SystemExit(EXIT_REFUSED)
 
 
 @click.command()
@@ -88,15 +80,11 @@ def forget(ctx: click.Context, session_id: str, yes: bool) -> None:
     """
     if not yes:
         click.confirm(f"Forget {show.one_line(session_id)} for good?", abort=True, err=True)
-
-    async def work(backend: Backend) -> None:
-        answer = await backend.query("forget", {"session_id": session_id})
-        if settings(ctx).as_json:
-            _print_json(answer)
-        else:
-            click.echo(f"forgotten: {show.one_line(session_id)}")
-
-    run(ctx, (), work, fresh=False)
+    answer = run(ctx, (), lambda backend: backend.query("forget", {"session_id": session_id}), fresh=False)
+    if settings(ctx).as_json:
+        show.print_json(answer)
+    else:
+        click.echo(f"forgotten: {show.one_line(session_id)}")
 
 
 COMMANDS = {"index": index, "sources": list_sources, "doctor": doctor, "forget": forget}

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Callable
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,11 +14,10 @@ from .backend import Backend, run
 from .errors import CommandError
 from .options import common, match_option, settings, source_option, workspace_options
 
+if TYPE_CHECKING:
+    from rich.console import Console
+
 Params = dict[str, JSON]
-
-
-def _print_json(value: JSON) -> None:
-    click.echo(json.dumps(value, ensure_ascii=False, indent=2).encode("utf-8", "replace").decode("utf-8"))
 
 
 def _named(workspace: str) -> str:
@@ -51,6 +50,13 @@ def _say_where(ctx: click.Context, where: list[JSON] | None, chosen: bool) -> No
         click.echo(f"workspace: {show.one_line(where[0]) if where else 'all'}", err=True)
 
 
+def _print(ctx: click.Context, answer: JSON, render: Callable[[Console, show.Row], None]) -> None:
+    if settings(ctx).as_json:
+        show.print_json(answer)
+    else:
+        render(show.console(), show.row(answer))
+
+
 @click.command()
 @common
 @source_option
@@ -62,20 +68,12 @@ def sessions(
 ) -> None:
     """List sessions, newest first."""
 
-    async def work(backend: Backend) -> None:
+    async def ask(backend: Backend) -> JSON:
         where = await _workspaces(backend, everywhere, workspace)
         _say_where(ctx, where, everywhere or workspace is not None)
-        answer = show.row(await backend.query("sessions", {"workspaces": where, "limit": limit}))
-        if settings(ctx).as_json:
-            _print_json(answer)
-            return
-        console = show.console()
-        show.show_sessions(console, show.rows(answer.get("sessions")))
-        total = answer.get("total")
-        if isinstance(total, int) and total > limit:
-            console.print(f"[dim]{limit} of {total} sessions; --limit shows more[/dim]")
+        return await backend.query("sessions", {"workspaces": where, "limit": limit})
 
-    run(ctx, sources, work)
+    _print(ctx, run(ctx, sources, ask), show.show_session_list)
 
 
 @click.command()
@@ -108,24 +106,32 @@ def search(
     session-query search --all 时区
     session-query search --match exact "ERR_POOL_EXHAUSTED"
     """
-    from ....protocol.timestamps import timestamp_bounds
+    created = _created(since, until)
 
-    async def work(backend: Backend) -> None:
+    async def ask(backend: Backend) -> JSON:
         where = await _workspaces(backend, everywhere, workspace)
         _say_where(ctx, where, everywhere or workspace is not None)
         params: Params = {"query": " ".join(query), "match": match, "workspaces": where, "limit": limit}
-        if types:
-            params["event_filters"] = [{"kind": "type", "values": cast("list[JSON]", list(types))}]
-        if since is not None or until is not None:
-            lower, upper = timestamp_bounds(since, until)
-            params["session_filters"] = [{"kind": "created-at", "from": lower, "to": upper}]
-        answer = show.row(await backend.query("find_sessions", params))
-        if settings(ctx).as_json:
-            _print_json(answer)
-        else:
-            show.show_hits(show.console(), answer)
+        return await backend.query("find_sessions", params | created | _event_types(types))
 
-    run(ctx, sources, work)
+    _print(ctx, run(ctx, sources, ask), show.show_hits)
+
+
+def _created(since: str | None, until: str | None) -> Params:
+    """The filter on creation times. Raises: CommandError for a time of another form."""
+    from ....protocol.timestamps import InvalidTimestamp, timestamp_bounds
+
+    if since is None and until is None:
+        return {}
+    try:
+        lower, upper = timestamp_bounds(since, until)
+    except InvalidTimestamp as exc:
+        raise CommandError(str(exc)) from exc
+    return {"session_filters": [{"kind": "created-at", "from": lower, "to": upper}]}
+
+
+def _event_types(types: tuple[str, ...]) -> Params:
+    return {"event_filters": [{"kind": "type", "values": [*types]}]} if types else {}
 
 
 @click.command()
@@ -148,25 +154,22 @@ def events(
 ) -> None:
     """Find events in one session; without QUERY, list all its events."""
 
-    async def work(backend: Backend) -> None:
-        if not query:
-            listed = await backend.query("events", {"session_id": session_id})
-            chosen = [item for item in show.rows(listed) if not types or item.get("type") in types]
-            if settings(ctx).as_json:
-                _print_json(cast(JSON, chosen))
-            else:
-                show.show_event_list(show.console(), chosen)
-            return
-        params: Params = {"session_id": session_id, "query": " ".join(query), "match": match, "limit": limit}
-        if types:
-            params["event_filters"] = [{"kind": "type", "values": cast("list[JSON]", list(types))}]
-        answer = show.row(await backend.query("find_events", params))
-        if settings(ctx).as_json:
-            _print_json(answer)
-        else:
-            show.show_event_hits(show.console(), answer)
+    async def list_all(backend: Backend) -> JSON:
+        listed = show.rows(await backend.query("events", {"session_id": session_id}))
+        return [item for item in listed if not types or item.get("type") in types]
 
-    run(ctx, sources, work)
+    async def find(backend: Backend) -> JSON:
+        params: Params = {"session_id": session_id, "query": " ".join(query), "match": match, "limit": limit}
+        return await backend.query("find_events", params | _event_types(types))
+
+    if query:
+        _print(ctx, run(ctx, sources, find), show.show_event_hits)
+        return
+    listed = run(ctx, sources, list_all)
+    if settings(ctx).as_json:
+        show.print_json(listed)
+    else:
+        show.show_event_list(show.console(), show.rows(listed))
 
 
 @click.command()
@@ -176,15 +179,8 @@ def events(
 @click.pass_context
 def trace(ctx: click.Context, sources: tuple[str, ...], session_id: str) -> None:
     """Show where a session came from and what came of it: ancestors, forks, sub-agents."""
-
-    async def work(backend: Backend) -> None:
-        answer = show.row(await backend.query("lineage", {"session_id": session_id}))
-        if settings(ctx).as_json:
-            _print_json(answer)
-        else:
-            show.show_lineage(show.console(), answer)
-
-    run(ctx, sources, work)
+    answer = run(ctx, sources, lambda backend: backend.query("lineage", {"session_id": session_id}))
+    _print(ctx, answer, show.show_lineage)
 
 
 @click.command("event-trace")
@@ -195,15 +191,9 @@ def trace(ctx: click.Context, sources: tuple[str, ...], session_id: str) -> None
 @click.pass_context
 def event_trace(ctx: click.Context, sources: tuple[str, ...], session_id: str, seq: int) -> None:
     """Show what replaced an event, what it replaced, and what it was made from."""
-
-    async def work(backend: Backend) -> None:
-        answer = show.row(await backend.query("event_trace", {"session_id": session_id, "seq": seq}))
-        if settings(ctx).as_json:
-            _print_json(answer)
-        else:
-            show.show_event_trace(show.console(), answer)
-
-    run(ctx, sources, work)
+    params: Params = {"session_id": session_id, "seq": seq}
+    answer = run(ctx, sources, lambda backend: backend.query("event_trace", params))
+    _print(ctx, answer, show.show_event_trace)
 
 
 @click.command()
@@ -218,16 +208,8 @@ def read(
     ctx: click.Context, sources: tuple[str, ...], session_id: str, seq: int, before: int, after: int
 ) -> None:
     """Read one event unabridged, with its neighbours."""
-
-    async def work(backend: Backend) -> None:
-        params: Params = {"session_id": session_id, "seq": seq, "before": before, "after": after}
-        answer = show.row(await backend.query("event", params))
-        if settings(ctx).as_json:
-            _print_json(answer)
-        else:
-            show.show_window(show.console(), answer)
-
-    run(ctx, sources, work)
+    params: Params = {"session_id": session_id, "seq": seq, "before": before, "after": after}
+    _print(ctx, run(ctx, sources, lambda backend: backend.query("event", params)), show.show_window)
 
 
 COMMANDS = {

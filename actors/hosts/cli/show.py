@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from ....protocol.json_encode import pretty_json
 from ....protocol.json_value import JSON
 from ....protocol.timestamps import render_time
 
@@ -45,6 +47,19 @@ def rows(value: JSON) -> list[Row]:
 
 def row(value: JSON) -> Row:
     return value if isinstance(value, dict) else {}
+
+
+def print_json(value: JSON) -> None:
+    """JSON for programs, on standard output; lone surrogates become U+FFFD."""
+    sys.stdout.write(pretty_json(value) + "\n")
+
+
+def show_session_list(console: Console, answer: Row) -> None:
+    listed = rows(answer.get("sessions"))
+    show_sessions(console, listed)
+    total = answer.get("total")
+    if isinstance(total, int) and total > len(listed):
+        console.print(f"[dim]{len(listed)} of {total} sessions; --limit shows more[/dim]")
 
 
 def show_sessions(console: Console, records: Iterable[Row]) -> None:
@@ -190,8 +205,6 @@ def show_window(console: Console, answer: Row) -> None:
     """Every event as indented JSON, the target marked; the JSON is complete, only controls are masked."""
     from rich.syntax import Syntax
     from rich.text import Text
-
-    from ....protocol.json_encode import pretty_json
 
     target = row(answer.get("target")).get("seq")
     for event in rows(answer.get("events")):

@@ -9,6 +9,7 @@ from session_query.storage.readers.claude_code import ClaudeCodeReader
 from session_query.storage.readers.codex import CodexReader
 from session_query.storage.readers.dsh import DshReader
 from session_query.storage.readers.gemini import GeminiReader
+from support.hazard_formats_agents import AGENT_FORMATS
 from support.hazard_formats_chat import CHAT_FORMATS
 from support.hazards import HazardFormat, mark
 
@@ -106,6 +107,7 @@ GEMINI: Final = HazardFormat(
 
 
 FORMATS: Final[dict[str, HazardFormat]] = {
-    form.reader.format: form for form in (DSH, CLAUDE, CODEX, GEMINI, *CHAT_FORMATS)
+    **{form.reader.format: form for form in (DSH, CLAUDE, CODEX, GEMINI, *CHAT_FORMATS)},
+    **AGENT_FORMATS,
 }
 """By format name. A format whose logs are not lines has no entry."""

@@ -84,10 +84,12 @@ class JournalReader:
         return [self._event(sid, key - base, self._restore(sid, key - base, body)) for key, body in rows]
 
     def stored_bytes(self, sid: int, first: int, last: int) -> int:
-        """How many bytes events ``first``..``last`` take as stored: what reading them costs at least."""
+        """The compressed size of events ``first``..``last`` together; no event is read."""
         base = sid << SEQ_BITS
-        sql = "SELECT COALESCE(SUM(LENGTH(body)), 0) FROM event WHERE key BETWEEN ? AND ?"
-        return int(self.connection.execute(sql, (base + first, base + last)).fetchall()[0][0])
+        sql = "SELECT coalesce(sum(length(body)), 0) FROM event WHERE key BETWEEN ? AND ?"
+        bounds = (base + max(first, 0), base + min(last, (1 << SEQ_BITS) - 1))
+        ((size,),) = self.connection.execute(sql, bounds).fetchall()
+        return int(size)
 
     def read_all(self, sid: int, first: int = 0) -> Iterator[list[Event]]:
         """The log from ``first`` on, in pages of at most 512 events; each page its own small read.

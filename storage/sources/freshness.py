@@ -33,11 +33,13 @@ class Marks:
 class Freshness:
     """Marks, and when they were last taken care of. Every method may be called from any thread.
 
-    ``watched``: changes are told by a healthy watch. ``clock``: monotonic seconds.
+    ``watched``: changes are told by a healthy watch. ``clock``: monotonic seconds. ``on_mark`` is called
+    after every mark, on the thread that marked; it must not block.
     """
 
     clock: Callable[[], float] = time.monotonic
     watched: bool = False
+    on_mark: Callable[[], None] | None = None
     _lock: threading.Lock = attrs.field(factory=threading.Lock, init=False)
     _marks: Marks = attrs.field(factory=lambda: Marks(everything=True), init=False)
     _looked_s: float | None = attrs.field(default=None, init=False)
@@ -47,6 +49,7 @@ class Freshness:
         """Every root has to be walked: at start, after a hole in the watch, when sources change."""
         with self._lock:
             self._marks = Marks(everything=True)
+        self._tell()
 
     def mark_paths(self, paths: Iterable[str]) -> None:
         """These files or folders changed, appeared or vanished."""
@@ -54,6 +57,11 @@ class Freshness:
             if not self._marks.everything:
                 marked = self._marks.paths | frozenset(paths)
                 self._marks = Marks(everything=True) if len(marked) > PATHS_MAX else Marks(paths=marked)
+        self._tell()
+
+    def _tell(self) -> None:
+        if self.on_mark is not None:
+            self.on_mark()
 
     def look_is_due(self) -> bool:
         """Whether a search should have the sources looked at first. Costs nothing."""

@@ -238,6 +238,11 @@ class Sources:
         changes[:] = [c for c in changes if c.unit is not None and c.unit.root_id not in walk]
         return walk
 
+    def _roots_of(self, path: str) -> set[int]:
+        """The roots a changed path belongs to; all of them if none (a link, another spelling of a root)."""
+        active = {root_id: self.catalog.roots[root_id].spec.root for root_id in self._active}
+        return {root_id for root_id, root in active.items() if _within(path, root)} or set(active)
+
     def _look_again(self, unit: Unit) -> Changed | None:
         root = self.catalog.roots[unit.root_id]
         try:

@@ -10,6 +10,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from .actors.clients import Client, open_client
+    from .actors.clients.asyncio_client import AsyncioClient
     from .actors.config import ServiceConfig, Source
     from .actors.providers import Inspected, PersistenceProvider, SessionSnapshot
     from .actors.serve import Serving, open_edge, serve
@@ -26,8 +28,10 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Aborted": "protocol.signal",
+    "AsyncioClient": "actors.clients.asyncio_client",
     "Busy": "protocol.errors",
     "Caller": "protocol.collected",
+    "Client": "actors.clients",
     "Code": "protocol.errors",
     "CorruptLog": "protocol.errors",
     "Event": "protocol.event",
@@ -49,6 +53,7 @@ _HOMES = {
     "ToolResult": "actors.tools.registry",
     "WireCode": "protocol.wire.codes",
     "WireError": "protocol.wire.codes",
+    "open_client": "actors.clients",
     "open_edge": "actors.serve",
     "open_service": "actors.service",
     "serve": "actors.serve",
@@ -56,8 +61,10 @@ _HOMES = {
 
 __all__ = [
     "Aborted",
+    "AsyncioClient",
     "Busy",
     "Caller",
+    "Client",
     "Code",
     "CorruptLog",
     "Event",
@@ -79,6 +86,7 @@ __all__ = [
     "ToolResult",
     "WireCode",
     "WireError",
+    "open_client",
     "open_edge",
     "open_service",
     "serve",

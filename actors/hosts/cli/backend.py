@@ -130,4 +130,4 @@ class _Remote:
     ask: Callable[..., Awaitable[JSON]]
 
     async def query(self, method: str, params: dict[str, JSON], progress: Progress | None = None) -> JSON:
-        return await self.ask(method, params, progress=progress)
+        return await self.ask(method, params, on_progress=progress)

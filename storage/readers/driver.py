@@ -25,7 +25,7 @@ from ...protocol.json_value import JSON
 from .decode import decode_record
 from .discovery import printable
 from .lines import TORN_TAIL, Chunk, Line, file_chunks, split_lines
-from .prefix import prefix_digest, prefix_verifies
+from .prefix import SPAN_BYTES, ends_with, prefix_digest, prefix_verifies
 from .salvage import Piece, salvage, whole_prefix
 from .seam import Checkpoint, LogUnit, Loss, ReadBatch, Refusal, SessionDelta
 from .whole import Shape, read_values, shape_of
@@ -149,6 +149,7 @@ class _Reading:
     fed: int = 0
     bytes_read: int = 0
     resume: int = 0
+    last: Line | None = None
     first: bool = True
 
     def batches(self, stopped: Callable[[], bool]) -> Iterator[ReadBatch]:
@@ -195,7 +196,7 @@ class _Reading:
     def _line(self, line: Line) -> None:
         self.bytes_read += line.length + 1
         if line.resume is not None:
-            self.resume = line.resume
+            self.resume, self.last = line.resume, line
         if line.data is None:
             self._lose(line.offset, line.length, line.lost, records=int(line.lost != TORN_TAIL))
             return
@@ -247,9 +248,15 @@ class _Reading:
         )
 
     def _checkpoint(self) -> Checkpoint:
-        return Checkpoint(
-            offset=self.resume, prefix=prefix_digest(self.path, self.resume), state=self.start.mapper.state()
-        )
+        prefix = prefix_digest(self.path, self.resume) if self._is_still_there() else b""
+        return Checkpoint(offset=self.resume, prefix=prefix, state=self.start.mapper.state())
+
+    def _is_still_there(self) -> bool:
+        """False if the log was rewritten since its last line was read: a digest would vouch for the new."""
+        last = self.last
+        if last is None or last.data is None or last.resume != last.offset + last.length + 1:
+            return True
+        return ends_with(self.path, self.resume, (last.data + b"\n")[-SPAN_BYTES:])
 
     def _batch(self, checkpoint: Checkpoint | None, *, last: bool, provisional: bool = False) -> ReadBatch:
         verdict = self.start.mapper.verdict()

@@ -26,6 +26,13 @@ def prefix_digest(path: Path, offset: int) -> bytes:
     return digest.digest()
 
 
+def ends_with(path: Path, offset: int, expected: bytes) -> bool:
+    """True if the bytes of ``path`` before ``offset`` end with ``expected``. Raises: OSError."""
+    with path.open("rb", buffering=0) as file:
+        file.seek(max(0, offset - len(expected)))
+        return file.read(len(expected)) == expected
+
+
 def prefix_verifies(path: Path, offset: int, expected: bytes) -> bool:
     """True if ``path`` still holds ``offset`` bytes whose digest is ``expected``. Raises: OSError."""
     return path.stat().st_size >= offset and prefix_digest(path, offset) == expected

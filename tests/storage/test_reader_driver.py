@@ -14,6 +14,7 @@ from session_query.protocol.json_value import JSON
 from session_query.storage.readers.collect import Collected
 from session_query.storage.readers.discovery import one_file, walk
 from session_query.storage.readers.driver import BATCH_BYTES, Record, read_jsonl
+from session_query.storage.readers.lines import Chunk, file_chunks
 from session_query.storage.readers.seam import (
     Checkpoint,
     LogUnit,
@@ -246,3 +247,22 @@ def test_what_is_no_regular_file_is_an_os_error(tmp_path: Path) -> None:
         list(ToyReader().read(unit, None, never))
     with pytest.raises(OSError, match=r"directory|regular"):
         list(ToyReader().read(one_file("toy", tmp_path, tmp_path), None, never))
+
+
+def test_a_log_rewritten_while_it_is_read_is_read_again(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_bytes(b"".join(LINES[:4]))
+    new = b"".join(line.replace(b"line", b"LINE") for line in LINES[:4])
+
+    def rewriting(log: Path, offset: int) -> Iterator[Chunk]:
+        yield from file_chunks(log, offset)
+        log.write_bytes(new)
+
+    unit = one_file("toy", tmp_path, path)
+    raced = Collected()
+    for batch in read_jsonl(unit, None, ToyMapper, never, rewriting):
+        raced.add(batch)
+    assert b"line 0" in json.dumps(natives(raced)).encode()
+    again = read_unit(ToyReader(), unit, raced)
+    assert b"LINE 0" in json.dumps(natives(again)).encode()
+    assert again.records == 4

@@ -1,0 +1,439 @@
+"""A client for Trio programs: requests, publications, reconnecting, over one WebSocket at a time."""
+
+from __future__ import annotations
+
+import logging
+import random
+import ssl
+import urllib.parse
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Final, TypeVar
+
+import attrs
+import trio
+import trio_websocket as ws
+from wsproto.utilities import LocalProtocolError as WebSocketOutOfOrder
+
+from ...protocol.json_value import JSON
+from ...protocol.signal import Signal
+from ...protocol.wire import messages as m
+from ...protocol.wire.client_core import ClientCore, OnProgress
+from ...protocol.wire.client_errors import ClientError, ConnectionLost, RemoteProtocolError, ServerError
+from ...protocol.wire.codec import Encoding
+from ...protocol.wire.publication import Event, Publication
+from ..backpressure import CountedStream
+from . import requests
+from .backoff import Backoff
+
+logger = logging.getLogger(__name__)
+
+CONNECT_S: Final = 10.0
+CLOSE_S: Final = 2.0
+RECEIVE_BUFFER_BYTES: Final = 256 * 1024
+FRAME_BYTES_MAX: Final = 64 * 1024 * 1024
+"""The server sends no frame near this: large answers come in parts."""
+
+A = TypeVar("A", bound=m.Message)
+Line = trio.SocketStream | trio.SSLStream[trio.SocketStream]
+
+
+@attrs.define(eq=False)
+class _Waiter:
+    """One answer on its way to one task."""
+
+    event: trio.Event = attrs.field(factory=trio.Event)
+    answer: m.Answer | ClientError | None = None
+
+    def settle(self, answer: m.Answer | ClientError) -> None:
+        self.answer = answer
+        self.event.set()
+
+    def acknowledge(self, error: ClientError | None) -> None:
+        self.answer = error
+        self.event.set()
+
+
+@attrs.define(eq=False)
+class TrioPublication:
+    """A session this program publishes. Close it, or leave it to the end of the client."""
+
+    _client: Client
+    core: Publication
+
+    @property
+    def session_id(self) -> str:
+        return self.core.session_id
+
+    @property
+    def next_seq(self) -> int:
+        """The seq the next event will get; -1 until the session is attached for the first time."""
+        return self.core.next_seq
+
+    def append_nowait(self, events: Sequence[Event]) -> None:
+        """Hand events over and go on. They are sent in order, again after a reconnect if need be.
+
+        Raises: LocalProtocolError, PublicationFull, or the error that ended this publication.
+        """
+        self.core.put(events)
+        self._client._core.pump(self.core)
+
+    async def append(self, events: Sequence[Event]) -> None:
+        """Hand events over and wait until they are committed.
+
+        Raises: as ``append_nowait``; then the error that ended this publication. Cancellation: the events
+        stay handed over.
+        """
+        waiter = _Waiter()
+        self.core.put(events, waiter.acknowledge)
+        self._client._core.pump(self.core)
+        await _committed(waiter)
+
+    async def flush(self) -> None:
+        """Wait until everything handed over is committed. Raises: the error that ended this publication."""
+        waiter = _Waiter()
+        self.core.wait_all(waiter.acknowledge)
+        await _committed(waiter)
+
+    async def close(self) -> None:
+        """Detach the session; what is not committed by now is given up (``flush`` first)."""
+        waiter = _Waiter()
+        self._client._core.unpublish(self.core, waiter.settle)
+        await waiter.event.wait()
+
+
+async def _committed(waiter: _Waiter) -> None:
+    await waiter.event.wait()
+    if isinstance(waiter.answer, ClientError):
+        raise waiter.answer
+
+
+@attrs.define(eq=False)
+class Client:
+    """See ``open_client``. Every method may be called from any task of the loop it was opened in."""
+
+    url: str
+    _core: ClientCore
+    _ssl_context: ssl.SSLContext | None
+    _backoff: Backoff
+    _rng: random.Random = attrs.field(factory=random.Random, init=False, repr=False)
+    _arrived: trio.lowlevel.ParkingLot = attrs.field(factory=trio.lowlevel.ParkingLot, init=False, repr=False)
+    _welcomed: bool = attrs.field(default=False, init=False)
+    _closing: bool = attrs.field(default=False, init=False)
+    _reading: trio.CancelScope = attrs.field(factory=trio.CancelScope, init=False, repr=False)
+    _pausing: trio.CancelScope = attrs.field(factory=trio.CancelScope, init=False, repr=False)
+    ready: trio.Event = attrs.field(factory=trio.Event, init=False, repr=False)
+    """Set at the first welcome, or when there will be none."""
+
+    @property
+    def welcome(self) -> m.Welcome | None:
+        """What the server last said of itself; None before the first connection."""
+        return self._core.welcome
+
+    # ------------------------------------------------------------ requests
+
+    async def tools(self) -> m.Tools:
+        """The tools and the prompt section. Raises: as ``call``."""
+        return await self._ask(requests.tools(), m.Tools)
+
+    async def call(
+        self,
+        tool: str,
+        arguments: JSON,
+        *,
+        agent: str | None = None,
+        workspace: str | None = None,
+        reach: list[str] | m.ReachAll | None = None,
+        call_id: str | None = None,
+        deadline_ms: int | None = None,
+        on_progress: OnProgress | None = None,
+        signal: Signal | None = None,
+    ) -> m.Result:
+        """Run a tool for one caller: an ``agent`` (session id), a ``workspace``, or an operator's ``reach``.
+
+        Args: signal: aborting it cancels the request with the signal's reason (if that is JSON).
+        Raises: ServerError (RequestAborted, ServerBusy, …), ConnectionLost, LocalProtocolError.
+        Cancellation: the server is told; nothing is waited for.
+        """
+        build = requests.call(
+            tool,
+            arguments,
+            agent=agent,
+            workspace=workspace,
+            reach=reach,
+            call_id=call_id,
+            deadline_ms=deadline_ms,
+            follow=on_progress is not None,
+        )
+        return await self._ask(build, m.Result, on_progress, signal)
+
+    async def query(
+        self,
+        method: str,
+        params: JSON = None,
+        *,
+        reach: list[str] | m.ReachAll | None = None,
+        deadline_ms: int | None = None,
+        on_progress: OnProgress | None = None,
+        signal: Signal | None = None,
+    ) -> JSON:
+        """Run a service operation; see the wire specification for methods. Raises: as ``call``."""
+        follow = on_progress is not None
+        build = requests.query(method, params, reach=reach, deadline_ms=deadline_ms, follow=follow)
+        return (await self._ask(build, m.Value, on_progress, signal)).value
+
+    async def fetch(self, locator: str, offset_bytes: int = 0, limit_bytes: int | None = None) -> m.Chunk:
+        """One piece of a spilled result. Raises: as ``call``."""
+        return await self._ask(requests.fetch(locator, offset_bytes, limit_bytes), m.Chunk)
+
+    async def fetch_all(self, locator: str) -> str:
+        """A spilled result whole. Raises: as ``call``."""
+        pieces, offset, last = list[str](), 0, False
+        while not last:
+            chunk = await self.fetch(locator, offset)
+            last = chunk.last or chunk.next_offset <= offset
+            offset = chunk.next_offset
+            pieces.append(chunk.data)
+        return "".join(pieces)
+
+    async def publish(self, header: JSON, seed: list[Event] | None = None) -> TrioPublication:
+        """Attach a session and keep it attached over reconnects. Returns when it is attached first.
+
+        Raises: ServerError (FORBIDDEN, INVALID_HEADER, …), ConnectionLost, LocalProtocolError.
+        Cancellation: the session is given up.
+        """
+        publication = TrioPublication(self, self._core.publish(header, seed))
+        try:
+            await publication.flush()
+        except trio.Cancelled:
+            self._core.unpublish(publication.core, _Waiter().settle)
+            raise
+        return publication
+
+    async def _ask(
+        self,
+        build: requests.Build,
+        kind: type[A],
+        on_progress: OnProgress | None = None,
+        signal: Signal | None = None,
+    ) -> A:
+        waiter = _Waiter()
+        request_id = self._core.request(build, waiter.settle, on_progress)
+        forget: Callable[[], None] | None = None
+        if signal is not None:
+            cancel = partial(self._cancel, request_id, signal)
+            forget = signal.on_abort(cancel)
+        try:
+            await waiter.event.wait()
+        finally:
+            if forget is not None:
+                forget()
+            if waiter.answer is None:  # cancelled
+                self._core.forget(request_id)
+        return requests.expect(waiter.answer, kind)
+
+    def _cancel(self, request_id: int, signal: Signal) -> None:
+        self._core.cancel(request_id, requests.sendable_reason(signal.reason))
+
+    # ------------------------------------------------------------ the line
+
+    async def run(self) -> None:
+        """Connect, and again whenever the line goes, until given up. The owner task of the client."""
+        attempt, down_since = 0, trio.current_time()
+        while not self._closing:
+            self._reading, self._pausing = trio.CancelScope(), trio.CancelScope()
+            failure = await self._line()
+            if self._welcomed:
+                attempt, down_since, self._welcomed = 0, trio.current_time(), False
+            attempt += 1
+            bound = self._backoff.give_up_after_s
+            waited = trio.current_time() - down_since
+            if isinstance(failure, ServerError) or (bound is not None and waited >= bound):
+                self._core.give_up(failure if isinstance(failure, ServerError) else _lost(failure))
+                self.ready.set()
+                return
+            with self._pausing:
+                await trio.sleep(self._backoff.pause_s(attempt, self._rng))
+
+    def close(self) -> None:
+        """Give everything up and end the line in good order; ``run`` returns soon after."""
+        self._core.give_up()
+        self._closing = True
+        self._reading.cancel(reason="closed")
+        self._pausing.cancel(reason="closed")
+
+    async def _line(self) -> Exception | None:
+        """One line, from opening to its end, and why it ended (None: it was closed in good order).
+
+        A ServerError means that the server will not have us.
+        """
+        failure: Exception | None = None
+        try:
+            stream = await self._open_stream()
+        except (OSError, trio.TooSlowError, trio.BrokenResourceError) as exc:  # TLS breaks what TCP opened
+            return exc
+        try:
+            async with trio.open_nursery() as nursery:
+                failure = await self._talk(nursery, CountedStream(stream))
+                nursery.cancel_scope.cancel(reason="the line has gone")
+        except* ws.HandshakeError as group:  # raised by the library's reading task
+            failure = failure or _first(group)
+        except* (WebSocketOutOfOrder, trio.BrokenResourceError, trio.ClosedResourceError):
+            failure = failure or RemoteProtocolError("the line broke")
+        finally:
+            self._core.lost()
+            with trio.CancelScope(shield=True):  # forceful: does not wait
+                await trio.aclose_forcefully(stream)
+        return failure
+
+    async def _talk(self, nursery: trio.Nursery, stream: CountedStream) -> Exception | None:
+        socket = await self._upgrade(nursery, stream)
+        if socket is None:
+            return trio.TooSlowError()
+        self._core.connected()
+        nursery.start_soon(self._write, socket)
+        bound_s = CLOSE_S
+        try:
+            with self._reading:
+                await self._read(socket)
+        except ws.ConnectionClosed:
+            return None
+        except ClientError as error:
+            return error
+        except trio.Cancelled:
+            bound_s = 0.0  # the library's reader is cancelled with us: nobody would see the peer's answer
+            raise
+        finally:
+            with trio.move_on_after(bound_s, shield=True):
+                await socket.aclose()
+        return None
+
+    async def _upgrade(self, nursery: trio.Nursery, stream: CountedStream) -> ws.WebSocketConnection | None:
+        """The WebSocket handshake; None if it does not end in time or the other side just goes."""
+        parts = urllib.parse.urlsplit(self.url)
+        socket: ws.WebSocketConnection | None = None
+        with trio.move_on_after(CONNECT_S):
+            async with trio.open_nursery() as racing:
+
+                async def give_up_at_end() -> None:  # the library waits on for an answer that cannot come
+                    await stream.ended.wait()
+                    racing.cancel_scope.cancel(reason="the server has gone")
+
+                racing.start_soon(give_up_at_end)
+                socket = await ws.wrap_client_stream(
+                    nursery,
+                    stream,  # type: ignore[arg-type]  # any stream will do
+                    parts.netloc,
+                    parts.path or "/",
+                    subprotocols=[self._core.subprotocol],
+                    max_message_size=FRAME_BYTES_MAX,
+                    receive_buffer_size=RECEIVE_BUFFER_BYTES,
+                )
+                racing.cancel_scope.cancel(reason="upgraded")
+        return socket
+
+    async def _read(self, socket: ws.WebSocketConnection) -> None:
+        while True:
+            frame = await socket.get_message()
+            self._core.received(frame if isinstance(frame, str) else bytes(frame))
+            if self._core.state == "ready" and not self._welcomed:
+                self._welcomed = True
+                self.ready.set()
+
+    async def _write(self, socket: ws.WebSocketConnection) -> None:
+        text = self._core.encoding == "json"
+        outgoing = self._core.outgoing
+        try:
+            while True:
+                while outgoing:
+                    frame = outgoing.popleft()
+                    await socket.send_message(frame.decode() if text else frame)
+                await self._arrived.park()
+        except ws.ConnectionClosed:
+            return  # the reading side sees it, too
+
+    async def _open_stream(self) -> Line:
+        parts = urllib.parse.urlsplit(self.url)
+        secure = parts.scheme == "wss"
+        port = parts.port or (443 if secure else 80)
+        with trio.fail_after(CONNECT_S):
+            if not secure:
+                return await trio.open_tcp_stream(parts.hostname or "", port)
+            context = self._ssl_context or ssl.create_default_context()
+            stream = await trio.open_ssl_over_tcp_stream(
+                parts.hostname or "", port, ssl_context=context, https_compatible=True
+            )
+            try:
+                await stream.do_handshake()  # here, where its failure can be told
+            except BaseException:
+                with trio.CancelScope(shield=True):  # forceful: does not wait
+                    await trio.aclose_forcefully(stream)
+                raise
+            return stream
+
+    def wake(self) -> None:
+        self._arrived.unpark_all()
+
+
+def _first(group: BaseExceptionGroup[BaseException]) -> Exception:
+    for exc in group.exceptions:
+        if isinstance(exc, BaseExceptionGroup):
+            return _first(exc)
+        if isinstance(exc, Exception):
+            return exc
+    return ConnectionLost("the handshake failed")
+
+
+def _lost(failure: Exception | None) -> ConnectionLost:
+    lost = ConnectionLost("there is no connection, and no further attempt will be made")
+    lost.__cause__ = failure
+    return lost
+
+
+@asynccontextmanager
+async def open_client(
+    url: str,
+    token: str | None,
+    *,
+    encoding: Encoding = "msgpack",
+    name: str = "session-query-client",
+    version: str = "0",
+    ssl_context: ssl.SSLContext | None = None,
+    backoff: Backoff | None = None,
+) -> AsyncIterator[Client]:
+    """A connected client for the time of the block.
+
+    Reconnects by itself; requests made or unanswered while there is no line are sent when there is one, and
+    publications are attached again where they stopped. ``backoff`` says how long that is tried.
+    Raises on entry: ServerError (Unauthenticated, …), ConnectionLost (nobody there within the backoff).
+    """
+    body_error: Exception | None = None
+    async with trio.open_nursery() as nursery:
+
+        async def call_later(seconds: float, callback: Callable[[], None]) -> None:
+            await trio.sleep(seconds)
+            callback()
+
+        core = ClientCore(
+            encoding,
+            token,
+            m.Software(name=name, version=version),
+            wake=lambda: client.wake(),
+            schedule=lambda seconds, callback: nursery.start_soon(call_later, seconds, callback),
+        )
+        client = Client(url, core, ssl_context, backoff or Backoff())
+        async with trio.open_nursery() as line:
+            line.start_soon(client.run)
+            await client.ready.wait()
+            if core.state != "closed":
+                try:
+                    yield client
+                except Exception as exc:
+                    body_error = exc  # raised outside the nurseries, so that it comes bare
+            else:
+                body_error = core.ended
+            client.close()  # the line ends in good order, then this inner nursery
+        nursery.cancel_scope.cancel(reason="the client is closed")
+    if body_error is not None:
+        raise body_error

@@ -34,7 +34,8 @@ def database(path: Path) -> None:
         for message in messages:
             connection.execute(
                 "INSERT INTO messages"
-                " (message_id, session_id, role, content_json, created_timestamp, metadata_json) VALUES (?, ?, ?, ?, ?, ?)",
+                " (message_id, session_id, role, content_json, created_timestamp, metadata_json)"
+                " VALUES (?, ?, ?, ?, ?, ?)",
                 (
                     message["id"],
                     header["id"],

@@ -41,7 +41,8 @@ def database(path: Path) -> None:
             calls = json.dumps(message["tool_calls"]) if "tool_calls" in message else None
             connection.execute(
                 "INSERT INTO messages"
-                " (session_id, role, content, tool_call_id, tool_calls, timestamp, finish_reason) VALUES ('20260504_lamp', ?, ?, ?, ?, ?, ?)",
+                " (session_id, role, content, tool_call_id, tool_calls, timestamp, finish_reason)"
+                " VALUES ('20260504_lamp', ?, ?, ?, ?, ?, ?)",
                 (
                     message["role"],
                     message.get("content"),

@@ -9,8 +9,8 @@ import msgspec
 
 from ....protocol.json_codec import decode_json, encode_json
 from ....protocol.json_value import JSON
+from ..corelog.log_state import LogState
 from ..corelog.saved import pack_state, unpack_state
-from ..corelog.session_log import LogState
 from ..corelog.shapes import dict_of, list_of, text_of
 from ..driver import Record
 from ..seam import Refusal, SessionDelta
@@ -85,6 +85,8 @@ class AcpMapper:
         return None
 
     def take(self) -> list[SessionDelta]:
+        if named := self._sessions.get(self._beside.session_id):
+            named.report_title(self._beside.title, self._beside.updated_ms)
         deltas = [session.take() for session in self._sessions.values()]
         return [delta for delta in deltas if delta is not None]
 
@@ -120,10 +122,7 @@ class AcpMapper:
                 state.log.cwd = self._beside.cwd or None
                 state.log.created_at = self._beside.created_ms
             self._sessions[name] = AcpSession(FORMAT, state, self._beside.fallback_ms)
-        session = self._sessions[name]
-        if name == self._beside.session_id:
-            session.report_title(self._beside.title, self._beside.updated_ms)
-        return session
+        return self._sessions[name]
 
     def _adopt(self, session: AcpSession) -> None:
         """Frames from before any session are the first session's."""

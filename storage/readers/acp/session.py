@@ -8,7 +8,8 @@ import msgspec
 
 from ....protocol.json_codec import decode_json, encode_json
 from ....protocol.json_value import JSON
-from ..corelog.session_log import LogState, SessionLog
+from ..corelog.log_state import LogState
+from ..corelog.session_log import SessionLog
 from ..corelog.shapes import dict_of, json_text, list_of, text_of
 from ..seam import SessionDelta
 from .content import chunk_blocks, prompt_blocks, result_blocks, todos_of, tool_name

@@ -8,8 +8,9 @@ from typing import Final, TypeAlias
 import msgspec
 
 from ....protocol.json_value import JSON, is_safe_integer
+from ..corelog.log_state import LogState
 from ..corelog.saved import pack_state, unpack_state
-from ..corelog.session_log import LogState, SessionLog
+from ..corelog.session_log import SessionLog
 from ..corelog.shapes import dict_of, first_text, list_of, text_blocks, text_of
 from ..corelog.times import epoch_ms
 from ..driver import Record
@@ -260,7 +261,7 @@ class CodexMapper:
             self.log.title(name, {"kind": "provider", "provider": FORMAT})
         elif kind == "thread_rolled_back":
             turns = payload.get("num_turns")
-            self.log.abandon_prompts(turns if is_safe_integer(turns) else 0)
+            self.log.visible.abandon_prompts(turns if is_safe_integer(turns) else 0)
 
     def _turn_end(self, kind: str, payload: dict[str, JSON]) -> None:
         error = payload.get("error")

@@ -8,7 +8,8 @@ import msgspec
 
 from ....protocol.json_value import JSON
 from ..corelog.saved import pack_state, unpack_state
-from ..corelog.session_log import LogState, SessionLog
+from ..corelog.log_state import LogState
+from ..corelog.session_log import SessionLog
 from ..corelog.shapes import USER, dict_of, first_text, json_text, list_of, text_blocks, text_of
 from ..corelog.times import epoch_ms
 from ..driver import Record
@@ -173,7 +174,7 @@ class CopilotMapper:
         if entry is None or entry.lane != 0:
             log.note(NOTE_REWIND)
             return
-        log.abandon_since(entry.first)
+        log.visible.abandon_since(entry.first)
 
     def _name_agent(self, data: dict[str, JSON]) -> None:
         """A sub-agent's session is called by what the agent is."""

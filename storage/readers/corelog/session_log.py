@@ -12,7 +12,6 @@ from collections.abc import Iterable
 from typing import Final
 
 import attrs
-import msgspec
 from msgspec import UNSET, UnsetType
 
 from ....protocol.event import Event
@@ -20,44 +19,14 @@ from ....protocol.header import SessionHeader
 from ....protocol.json_value import JSON
 from ....protocol.records import Title
 from ..seam import SessionDelta
+from .log_state import LogState
 from .shapes import COMPACTION, USER, message, result_message, text_of, title_text
+from .visible import Visible
 
 _NOTES_MAX: Final = 20
 _TYPE_MAX: Final = 120
 _ANSWERED_MAX: Final = 64
 """Calls already answered that a second result may still cite; retries come soon or never."""
-
-
-class LogState(msgspec.Struct, kw_only=True):
-    """All that is needed to go on with a session. Serialised between reads."""
-
-    id: str
-    created_at: int | None = None
-    cwd: str | None = None
-    parent: str | None = None
-    origin: str | None = None
-    depth: int | None = None
-    preset: str | None = None
-    next_seq: int = 0
-    time: int | None = None
-    surface: list[int] = []
-    prompts: list[int] = []
-    calls: dict[str, list[int]] = {}
-    answered: dict[str, int] = {}
-    abandoned: tuple[int, int] | None = None
-    turn: int = 0
-    step: int = 0
-    turns_marked: bool = False
-    turn_ended: bool = False
-    title: str = ""
-    title_time: int = 0
-    title_source: dict[str, str] = {}
-    titled: bool = False
-    prompt_title: str = ""
-    prompt_seq: int = 0
-    prompt_time: int = 0
-    inherited: int = 0
-    notes: list[str] = []
 
 
 @attrs.define(eq=False)
@@ -68,9 +37,14 @@ class SessionLog:
     state: LogState
     fallback_ms: int = 0
     pending: list[Event] = attrs.field(factory=list, init=False)
+    visible: Visible = attrs.field(init=False)
     _native: JSON | UnsetType = attrs.field(default=UNSET, init=False)
     _emitted: int = attrs.field(default=0, init=False)
     _fresh: bool = attrs.field(default=True, init=False)
+
+    @visible.default
+    def _(self) -> Visible:
+        return Visible(self.state)
 
     # -- records ---------------------------------------------------------------------------------
 
@@ -256,53 +230,11 @@ class SessionLog:
     def compact(self, blocks: list[JSON], keep_from: int | None = None, *, message_id: str = "") -> int:
         """A checkpoint that stands for everything now visible before event ``keep_from`` (all if None)."""
         surface = self.state.surface
-        gone = surface if keep_from is None else self._before(keep_from)
+        gone = surface if keep_from is None else self.visible.before(keep_from)
         if keep_from is None:
             self.state.abandoned = None
         replaces = (gone[0], gone[-1]) if gone else None
         return self.user(blocks, COMPACTION, message_id=message_id, replaces=replaces)
-
-    def _before(self, seq: int) -> list[int]:
-        """The visible nodes in front of event ``seq``, earlier checkpoints included: those stand in the
-        place of what they replaced, so that a node followed by an older one is one of them."""
-        surface = self.state.surface
-        end = max((at + 1 for at, node in enumerate(surface) if node < seq), default=0)
-        while end + 1 < len(surface) and surface[end] > surface[end + 1]:
-            end += 1
-        return surface[:end]
-
-    def abandon_since(self, seq: int) -> None:
-        """A rewind: the nodes at the end of the surface that came with event ``seq`` or later."""
-        surface = self.state.surface
-        start = len(surface)
-        while start > 0 and surface[start - 1] >= seq:
-            start -= 1
-        if start < len(surface):
-            self.abandon_from(surface[start])
-
-    def abandon_from(self, node: int) -> None:
-        """A rewind: ``node`` and all behind it give way to the next message (SPEC 16.7.4)."""
-        surface = self.state.surface
-        if node not in surface:
-            return
-        start = surface.index(node)
-        old = self.state.abandoned
-        if old is not None and old[0] in surface:
-            start = min(start, surface.index(old[0]))
-        self.state.abandoned = (surface[start], surface[-1])
-        kept = set(surface[:start])
-        self.state.prompts = [seq for seq in self.state.prompts if seq in kept]
-
-    def abandon_before(self, seq: int | None) -> None:
-        """What is visible before event ``seq`` (all if None) gives way to the next message: a compaction."""
-        gone = self.state.surface if seq is None else self._before(seq)
-        if gone:
-            self.state.abandoned = (gone[0], gone[-1])
-
-    def abandon_prompts(self, count: int) -> None:
-        """A rewind by whole turns: the last ``count`` human prompts and what followed them."""
-        if count > 0 and self.state.prompts:
-            self.abandon_from(self.state.prompts[max(len(self.state.prompts) - count, 0)])
 
     def note(self, text: str) -> None:
         if text not in self.state.notes and len(self.state.notes) < _NOTES_MAX:
@@ -389,7 +321,7 @@ class SessionLog:
         state.turn_ended = False
         if replaces is None and kind != "tool/result" and state.abandoned is not None:
             replaces, state.abandoned = state.abandoned, None
-        removed = self._remove(replaces) if replaces is not None else []
+        removed = self.visible.replace(replaces) if replaces is not None else []
         op: JSON = "append"
         if removed:
             op = {"op": "replace", "start": removed[0], "end": removed[-1]}
@@ -397,23 +329,6 @@ class SessionLog:
             state.surface.append(state.next_seq)
         cited: list[JSON] = [*dict.fromkeys([*removed, *sources])]
         return self._emit(kind, data, op, cited or UNSET)
-
-    def _remove(self, bounds: tuple[int, int]) -> list[int]:
-        """Put the event to come in the place of the run; empty (append) if it is no longer visible."""
-        state = self.state
-        try:
-            start, end = state.surface.index(bounds[0]), state.surface.index(bounds[1])
-        except ValueError:
-            return []
-        removed = state.surface[start : end + 1]
-        if not removed:
-            return []
-        state.surface[start : end + 1] = [state.next_seq]
-        gone = set(removed)
-        state.prompts = [seq for seq in state.prompts if seq not in gone]
-        if state.abandoned is not None and gone.intersection(state.abandoned):
-            state.abandoned = None
-        return removed
 
     def _emit(
         self,

@@ -14,8 +14,9 @@ from msgspec import UNSET, UnsetType
 
 from ....protocol.json_codec import canonical_json
 from ....protocol.json_value import JSON
+from ..corelog.log_state import LogState
 from ..corelog.saved import pack_state, unpack_state
-from ..corelog.session_log import LogState, SessionLog
+from ..corelog.session_log import SessionLog
 from ..corelog.shapes import dict_of, first_text, json_text, list_of, text_of
 from ..corelog.times import epoch_ms
 from ..driver import Record
@@ -169,7 +170,7 @@ class GeminiMapper:
         visible = set(self._state.log.surface)
         first = next((node for node in gone if node in visible), None)
         if first is not None:
-            self.log.abandon_from(first)
+            self.log.visible.abandon_from(first)
 
     # -- messages --------------------------------------------------------------------------------
 

@@ -7,8 +7,9 @@ from typing import Final
 import msgspec
 
 from ....protocol.json_value import JSON
+from ..corelog.log_state import LogState
 from ..corelog.saved import pack_state, unpack_state
-from ..corelog.session_log import LogState, SessionLog
+from ..corelog.session_log import SessionLog
 from ..corelog.shapes import dict_of, first_text, image_block, json_text, list_of, text_blocks, text_of
 from ..corelog.times import epoch_ms
 from ..driver import Record

@@ -14,7 +14,8 @@ import attrs
 
 from ....protocol.json_value import JSON
 from ....protocol.whitespace import is_blank
-from ..corelog.session_log import LogState, SessionLog
+from ..corelog.log_state import LogState
+from ..corelog.session_log import SessionLog
 from ..corelog.shapes import dict_of, first_text, json_text, text_blocks, text_of
 from ..corelog.times import epoch_ms
 from ..seam import SessionDelta
@@ -79,7 +80,7 @@ class _Mapping:
         log.begin(info, epoch_ms(time.get("created")))
         log.finish("message")
         if info.get("summary") is True and log.state.abandoned is None:
-            log.abandon_before(None)
+            log.visible.abandon_before(None)
         said = False
         for part in message.parts:
             said = self._part(info, part, said) or said
@@ -120,7 +121,7 @@ class _Mapping:
         elif kind == "step-finish":
             log.step_end()
         elif kind == "compaction":
-            log.abandon_before(self._first_seqs.get(text_of(part.get("tail_start_id"))))
+            log.visible.abandon_before(self._first_seqs.get(text_of(part.get("tail_start_id"))))
         log.finish(kind)
         return prompt
 

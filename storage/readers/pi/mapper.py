@@ -8,8 +8,9 @@ from typing import Final
 import msgspec
 
 from ....protocol.json_value import JSON, is_safe_integer
+from ..corelog.log_state import LogState
 from ..corelog.saved import pack_state, unpack_state
-from ..corelog.session_log import LogState, SessionLog
+from ..corelog.session_log import SessionLog
 from ..corelog.shapes import dict_of, first_text, json_text, text_blocks, text_of
 from ..corelog.times import epoch_ms
 from ..driver import Record
@@ -116,7 +117,7 @@ class PiMapper:
             linked="parentId" in obj,
         )
         if left is not None:
-            self.log.abandon_since(left)
+            self.log.visible.abandon_since(left)
         if again:
             self.log.note("a branch left before was taken up again; its earlier messages stay shadowed")
 

@@ -12,7 +12,8 @@ from ....protocol.json_value import JSON
 from ....protocol.text import join_parts
 from ..api_content import Answered, Called
 from ..corelog.saved import pack_state, unpack_state
-from ..corelog.session_log import LogState, SessionLog
+from ..corelog.log_state import LogState
+from ..corelog.session_log import SessionLog
 from ..corelog.shapes import USER, dict_of, json_text, list_of, text_block, text_of
 from ..corelog.times import epoch_ms
 from ..driver import Record
@@ -120,7 +121,7 @@ class QwenMapper:
             return
         start = surface.index(target.anchor) + 1 if target.anchor >= 0 else 0
         if start < len(surface):
-            self.log.abandon_from(surface[start])
+            self.log.visible.abandon_from(surface[start])
 
     def _compress(self, payload: dict[str, JSON]) -> None:
         """The compressed history is what the model sees from now on, and nothing else."""

@@ -98,6 +98,11 @@ class Reach:
     excluded: frozenset[int] = frozenset()
     cuts: Mapping[int, int] = attrs.field(factory=dict)
 
+    def holds(self, session: StoredSession) -> bool:
+        """Whether a visible session lies inside, readable or not."""
+        inside = self.workspaces is None or session.state.header.cwd in self.workspaces
+        return inside and session.sid not in self.hidden
+
 
 @attrs.frozen(kw_only=True)
 class SearchSpec:
@@ -105,6 +110,8 @@ class SearchSpec:
 
     ``tools``: the decisions that hold in the tools only: prompts last among equal ``exact`` counts
     (SPEC 16.1.7), inherited copies collapsed, sub-agents under their parent (16.9).
+    ``only``: the sids that clauses about ids and parents have named, None without such a clause. Outward
+    ids are none of the index's business (SPEC 16.6.1), so whoever searches for a caller resolves them.
     """
 
     query: str
@@ -115,6 +122,12 @@ class SearchSpec:
     after: Position | None = None
     tools: bool = False
     snippet_chars: int = SNIPPET_CHARS
+    only: frozenset[int] | None = None
+
+    @property
+    def narrows(self) -> bool:
+        """Whether any filter is set."""
+        return bool(self.session_clauses or self.event_clauses) or self.only is not None
 
 
 @attrs.frozen(kw_only=True)
@@ -295,9 +308,24 @@ class IndexReader(Protocol):
         """Damaged records of the sessions in reach, ``excluded`` not counted."""
         ...
 
-    def parent(self, sid: int) -> StoredSession | None:
+    def with_ids(self, ids: Iterable[str]) -> list[StoredSession]:
+        """Every visible session with one of these ids, unreadable ones included, in no order."""
+        ...
+
+    def with_parents(self, ids: Iterable[str]) -> list[StoredSession]:
+        """Every visible session whose header names one of these ids as its parent, in no order."""
+        ...
+
+    def kin(self, id: str) -> list[StoredSession]:  # noqa: A002 - the contract's word
+        """Every visible session that a chain of parent ids leads to from ``id``, upwards or downwards,
+        those with the id itself included. Ids alone count here: which session is meant by an id, and
+        where a reach ends, is judged by whoever asks."""
+        ...
+
+    def parent(self, sid: int, reach: Reach | None = None) -> StoredSession | None:
         """The visible parent of a session: same source and place, else same source, else any; None if
-        it has none or it is not stored. Ties go to equal ``cwd``, then best rank."""
+        it has none or it is not stored. Ties go to equal ``cwd``, then best rank. With a reach, only
+        sessions inside it count."""
         ...
 
     def children(self, sid: int) -> list[StoredSession]:

@@ -5,11 +5,13 @@ Looked up only for sessions that actually have hits; a corpus of many forks cost
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import attrs
 
 from ..sqlite import Connection
 from . import rows
-from .door import StoredSession
+from .door import Reach, StoredSession
 from .rows import SUB_AGENT, to_sql
 from .scope import Scope
 
@@ -17,8 +19,13 @@ _GENERATIONS_MAX = 10_000
 """A chain of parents longer than this is taken to end there; a cycle ends where it closes."""
 
 
-def parent_of(connection: Connection, session: StoredSession) -> StoredSession | None:
-    """The visible parent: same source and place, else same source, else any; then equal cwd, then rank."""
+def parent_of(
+    connection: Connection, session: StoredSession, reach: Reach | None = None
+) -> StoredSession | None:
+    """The visible parent: same source and place, else same source, else any; then equal cwd, then rank.
+
+    With a reach, sessions outside it have no part in the choice: they might as well not exist.
+    """
     wanted = session.state.header.parent_session
     if wanted is None:
         return None
@@ -26,7 +33,15 @@ def parent_of(connection: Connection, session: StoredSession) -> StoredSession |
         f"SELECT {rows.COLUMNS} FROM session AS s WHERE s.id = ? AND s.visible = 1 AND s.sid <> ?",
         (to_sql(wanted), session.sid),
     ).fetchall()
-    return min((rows.stored(row) for row in found), key=lambda p: _distance(session, p), default=None)
+    return nearest_parent(session, [rows.stored(row) for row in found], reach)
+
+
+def nearest_parent(
+    child: StoredSession, same_id: Iterable[StoredSession], reach: Reach | None = None
+) -> StoredSession | None:
+    """Which of some visible sessions with the parent's id is meant; None if none is in reach."""
+    found = [p for p in same_id if p.sid != child.sid and (reach is None or reach.holds(p))]
+    return min(found, key=lambda parent: _distance(child, parent), default=None)
 
 
 def _distance(child: StoredSession, parent: StoredSession) -> tuple[bool, bool, bool, int, str, str]:
@@ -61,7 +76,7 @@ class Families:
 
     def parent(self, sid: int) -> StoredSession | None:
         if sid not in self._parents:
-            parent = parent_of(self.connection, self.session(sid))
+            parent = parent_of(self.connection, self.session(sid), self.scope.reach)
             if parent is not None:
                 self._sessions.setdefault(parent.sid, parent)
             self._parents[sid] = parent

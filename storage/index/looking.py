@@ -66,7 +66,7 @@ class Looking:
         if not self.tools:
             return hit.sid
         origin = self.families.origin(hit.sid, hit.seq)
-        if origin is not None and (not self.scope.copies_differ or self._passes(origin, hit.seq)):
+        if origin is not None and self._passes(origin, hit.seq):
             return None
         return self.families.root(hit.sid)
 
@@ -76,11 +76,12 @@ class Looking:
         return Sql(f" AND f.rowid >> {BLOCK_BITS} IN ({blocks})", (numbers(sids),))
 
     def _passes(self, sid: int, seq: int) -> bool:
-        """Whether the event ``seq`` of a session is inside the filters itself."""
+        """Whether a session holds the event ``seq``, and the filters let it through."""
         events, rows = self.scope.events, self.scope.rows_of("d.doc")
+        seen = "" if self.scope.with_searches else " AND d.search = 0"
         found = self.connection.execute(
             f"SELECT 1 FROM doc AS d WHERE d.doc >> {BLOCK_BITS} IN (SELECT block FROM block WHERE sid = ?)"
-            f" AND d.seq = ? AND {events.text}{rows.text}",
+            f" AND d.seq = ? AND {events.text}{rows.text}{seen}",
             (sid, seq, *events.values, *rows.values),
         ).fetchone()
         return found is not None

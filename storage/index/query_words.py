@@ -104,5 +104,9 @@ def phrase_match(phrase: list[str], with_searches: bool) -> str:
 
 def word_match(word: Word, with_searches: bool) -> str:
     """A word in any of its forms, whole or as a part of an identifier (SPEC 16.2.2)."""
-    columns = "text parts search_text search_parts" if with_searches else "text parts"
-    return f"{{{columns}}} : ({' OR '.join(map(quoted, word.alternatives))})"
+    whole = "{text search_text}" if with_searches else "text"
+    either = "{text parts search_text search_parts}" if with_searches else "{text parts}"
+    single = [quoted(alternative) for alternative in word.alternatives if len(alternative) == 1]
+    several = [quoted(alternative) for alternative in word.alternatives if len(alternative) > 1]
+    found = [f"({either} : ({' OR '.join(single)}))"] if single else []
+    return " OR ".join(found + [f"({whole} : {phrase})" for phrase in several])

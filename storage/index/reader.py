@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from itertools import islice
 
 from ...protocol.documents import Document
 from ...protocol.filters import SessionClause
@@ -16,11 +17,24 @@ from .door import EventsFound, Reach, SearchSpec, SessionKey, SessionsFound, Ske
 from .families import parent_of
 from .rows import to_sql
 from .schema import BLOCK_BITS, BLOCK_MASK
-from .scope import Sql, joined, reach_conditions, session_conditions
+from .scope import Sql, any_of, joined, reach_conditions, session_conditions
 from .searcher import Searcher
 from .skeletons import read_skeleton
 
 _SESSIONS = f"SELECT {rows.COLUMNS} FROM session AS s JOIN workspace AS w ON w.ws = s.ws WHERE "
+
+_KIN = """s.visible = 1 AND (s.id IN (
+    WITH RECURSIVE up(id) AS (
+        SELECT ? UNION
+        SELECT p.parent FROM session AS p JOIN up ON p.id = up.id WHERE p.visible = 1 AND p.parent IS NOT NULL
+    ) SELECT id FROM up) OR s.parent IN (
+    WITH RECURSIVE down(id) AS (
+        SELECT ? UNION
+        SELECT c.id FROM session AS c JOIN down ON c.parent = down.id WHERE c.visible = 1
+    ) SELECT id FROM down))"""
+"""UNION drops what was met before, so that a cycle ends."""
+_BATCH = 500
+"""Ids in one statement: one text is prepared once and serves every batch but the last."""
 
 
 class Reader:
@@ -52,6 +66,15 @@ class Reader:
         where = Sql("s.visible = 1 AND s.id = ?", (to_sql(id),))
         return self._listed(where, "s.rank, s.source, s.place")
 
+    def with_ids(self, ids: Iterable[str]) -> list[StoredSession]:
+        return [row for some in _batches(ids) for row in self._listed(_visible("s.id", some), "s.sid")]
+
+    def with_parents(self, ids: Iterable[str]) -> list[StoredSession]:
+        return [row for some in _batches(ids) for row in self._listed(_visible("s.parent", some), "s.sid")]
+
+    def kin(self, id: str) -> list[StoredSession]:  # noqa: A002 - the contract's word
+        return self._listed(Sql(_KIN, (to_sql(id), to_sql(id))), "s.sid")
+
     def of_source(self, source: str) -> list[StoredSession]:
         return self._listed(Sql("s.source = ?", (source,)), "s.id, s.place")
 
@@ -77,9 +100,9 @@ class Reader:
         ).fetchone()
         return row[0] if row else 0
 
-    def parent(self, sid: int) -> StoredSession | None:
+    def parent(self, sid: int, reach: Reach | None = None) -> StoredSession | None:
         session = self.session(sid)
-        return None if session is None else parent_of(self._connection, session)
+        return None if session is None else parent_of(self._connection, session, reach)
 
     def children(self, sid: int) -> list[StoredSession]:
         session = self.session(sid)
@@ -141,6 +164,17 @@ class Reader:
 
     def search_events(self, spec: SearchSpec, reach: Reach, sid: int) -> EventsFound:
         return self._searcher.events(spec, reach, sid)
+
+
+def _batches(ids: Iterable[str]) -> Iterator[list[str]]:
+    rest = iter(dict.fromkeys(ids))
+    while some := list(islice(rest, _BATCH)):
+        yield some
+
+
+def _visible(column: str, ids: list[str]) -> Sql:
+    named = any_of(column, ids)
+    return Sql(f"s.visible = 1 AND {named.text}", named.values)
 
 
 def open_reader(connection: Connection) -> Reader:

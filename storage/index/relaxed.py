@@ -138,24 +138,19 @@ class RelaxedSearch:
         """The sessions of one tier in order, sub-agents under their parents."""
         looking = self._looking
         candidates.sort(key=lambda c: (-rounded(c.rough), looking.tie(c.sid)))
-        groups: dict[int, Group] = {}
-        scored: list[tuple[Keys, Hit]] = []
+        scored: list[tuple[Keys, Keys, Hit, int]] = []
         for at, candidate in enumerate(candidates):
             rows = with_all.get(candidate.sid, candidate.rows) if tier == "words" else candidate.rows
-            scored.append(self._fine(candidate, rows) if at < FINE_SESSIONS else self._rough(candidate, rows))
-        for keys, hit in scored:
+            keys, hit = self._fine(candidate, rows) if at < FINE_SESSIONS else self._rough(candidate, rows)
             root = looking.families.root(hit.sid) if looking.tools else hit.sid
-            if root in self._taken:
-                continue
-            keys = (*keys, *looking.tie(root))
-            group = groups.get(root)
-            if group is None:
-                group = groups[root] = Group(root, keys, hit)
-            elif keys < group.keys:
-                group.keys, group.best = keys, hit
-            group.members[hit.sid] = hit
+            scored.append(((*keys, *looking.tie(root)), looking.tie(hit.sid), hit, root))
+        scored.sort(key=lambda item: item[:2])
+        groups: dict[int, Group] = {}
+        for keys, _, hit, root in scored:
+            if root not in self._taken:
+                groups.setdefault(root, Group(root, keys, hit)).members[hit.sid] = hit
         self._taken.update(groups)
-        return sorted(groups.values(), key=lambda group: group.keys)
+        return list(groups.values())
 
     def _fine(self, candidate: _Candidate, rows: Iterable[int]) -> tuple[Keys, Hit]:
         """Score a session from the texts of its most promising events."""

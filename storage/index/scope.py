@@ -146,7 +146,7 @@ class Scope:
     ``sids``: the sessions, or None for all but ``outside``. ``rows``: the same as a condition on
     ``f.rowid``. ``events``: the condition on ``d``. ``plain``: no event filter and no cut, so that spans
     tell the truth. ``with_searches``: documents that are searches are seen (SPEC 16.1.7).
-    ``copies_differ``: a copy may pass where its origin does not.
+    ``reach``: outside it no session has a part in anything, parents included.
     """
 
     sids: frozenset[int] | None
@@ -155,7 +155,7 @@ class Scope:
     events: Sql
     plain: bool
     with_searches: bool
-    copies_differ: bool
+    reach: Reach
 
     def rows_of(self, column: str) -> Sql:
         """``rows`` for a statement that names the row id differently."""
@@ -171,11 +171,14 @@ def open_scope(
     reach: Reach,
     session_clauses: Sequence[SessionClause],
     event_clauses: Sequence[EventClause],
+    only: frozenset[int] | None = None,
 ) -> Scope:
     """Work out what a search over many sessions looks at."""
     conditions = reach_conditions(reach) + session_conditions(session_clauses, reach.live)
+    if only is not None:
+        conditions.append(Sql("s.sid IN (SELECT value FROM json_each(?))", (numbers(only),)))
     sids: frozenset[int] | None = None
-    if reach.workspaces is not None or session_clauses:
+    if reach.workspaces is not None or session_clauses or only is not None:
         where = joined(conditions)
         found = connection.execute(
             f"SELECT s.sid FROM session AS s JOIN workspace AS w ON w.ws = s.ws WHERE {where.text}",
@@ -200,7 +203,7 @@ def open_scope(
         events=joined(event_conditions(event_clauses)),
         plain=not event_clauses and not cut.text,
         with_searches=any(isinstance(clause, TypeClause) for clause in event_clauses),
-        copies_differ=bool(cut.text) or any(isinstance(clause, SurfaceClause) for clause in event_clauses),
+        reach=reach,
     )
 
 
@@ -217,7 +220,7 @@ def session_scope(connection: Connection, reach: Reach, sid: int, clauses: Seque
         events=joined(event_conditions(clauses)),
         plain=False,
         with_searches=any(isinstance(clause, TypeClause) for clause in clauses),
-        copies_differ=False,
+        reach=reach,
     )
 
 

@@ -33,7 +33,7 @@ class Searcher:
         self._codec = codec
 
     def sessions(self, spec: SearchSpec, reach: Reach) -> SessionsFound:
-        scope = open_scope(self._connection, reach, spec.session_clauses, spec.event_clauses)
+        scope = open_scope(self._connection, reach, spec.session_clauses, spec.event_clauses, spec.only)
         run = _Run(self._connection, self._codec, spec, scope)
         want = spec.limit + 1
         found: list[tuple[Tier, Group]] = []
@@ -47,7 +47,7 @@ class Searcher:
                     run.tiers.append(tier)
                     found += [(tier, group) for group in groups]
         hits = tuple(run.session_hit(tier, group, reach) for tier, group in found[: spec.limit])
-        empty = not found and spec.after is None and bool(spec.session_clauses or spec.event_clauses)
+        empty = not found and spec.after is None and spec.narrows
         excluded = empty and not self._anything(scope)
         return SessionsFound(hits=hits, more=len(found) > spec.limit, facts=run.facts(excluded))
 
@@ -71,7 +71,7 @@ class Searcher:
         return EventsFound(hits=hits, more=len(found) > spec.limit, facts=run.facts(excluded))
 
     def _reach_scope(self, spec: SearchSpec, reach: Reach, scope: Scope) -> Scope:
-        if not spec.session_clauses and not spec.event_clauses:
+        if not spec.narrows:
             return scope
         return open_scope(self._connection, reach, (), ())
 

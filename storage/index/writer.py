@@ -44,9 +44,15 @@ class Writer:
         self._marked: set[int] = set()
         self._marked_workspaces: set[int] = set()
         self._moved = False
+        self._inside = False
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
+        if self._inside:
+            with self._part():
+                yield
+            return
+        self._inside = True
         try:
             with sqlite.transaction(self._connection):
                 yield
@@ -55,10 +61,25 @@ class Writer:
             self._documents.forget_all()
             raise
         finally:
+            self._inside = False
             self._marked.clear()
             self._marked_workspaces.clear()
             self._moved = False
         self._documents.committed()
+
+    @contextmanager
+    def _part(self) -> Iterator[None]:
+        """A transaction inside another one: what it raises undoes it alone."""
+        self._store_counts()  # nothing of the outer one may still wait in memory
+        before = set(self._marked), set(self._marked_workspaces), self._moved
+        try:
+            with sqlite.transaction(self._connection):
+                yield
+                self._store_counts()
+        except BaseException:
+            self._documents.forget_all()
+            self._marked, self._marked_workspaces, self._moved = before
+            raise
 
     def _finish(self) -> None:
         self._documents.flush()

@@ -141,7 +141,7 @@ class Publishing:
         _check_surface(given)
         if not self.journal:
             events = given if seed is None else with_seed_marker(given, time=now_ms())
-            session = await self._admit(key, header, owner, None, 0)
+            session = await self._admit(key, header, owner, None)
             session.memory = []
             await self._commit(session, events)
         else:
@@ -162,17 +162,19 @@ class Publishing:
                 ) from exc
             except JournalRefusal as exc:
                 raise WireError(WireCode.SEQ_CONFLICT, "the events are no prefix of the stored log") from exc
-            session = await self._admit(key, header, owner, stored.sid, stored.length)
+            session = await self._admit(key, header, owner, stored.sid)
             await self._rebuild(session)
             await self._index_rest(session)
         return Attached(session_id=key.id, next_seq=session.length)
 
     async def _admit(
-        self, key: SessionKey, header: SessionHeader, owner: Owner, journal_sid: int | None, length: int
+        self, key: SessionKey, header: SessionHeader, owner: Owner, journal_sid: int | None
     ) -> LiveSession:
-        state = self._state(None, length, header)
+        """Make the session live; its row says how much of the log the index holds, which may be none."""
 
         def put(store: Store) -> int:
+            known = store.index.find(key)
+            state = self._state(None, 0 if known is None else known.state.length, header)
             with store.index.transaction():
                 sid = store.index.put_session(key, state)
                 store.index.touch([sid])

@@ -39,6 +39,16 @@ async def test_what_is_appended_is_found_at_once() -> None:
         assert "the quick brown fox" in found.text
 
 
+async def test_a_seed_is_found_like_what_is_appended(tmp_path: Path) -> None:
+    async with open_service(ServiceConfig(data_dir=tmp_path)) as service:
+        live = await service.attach(_header(), [_prompt("planted at birth")])
+        assert live.next_seq == 2  # the seed and its end marker (SPEC 1.3.3)
+        await live.append([_prompt("added later", 2)])
+        for words in ("planted at birth", "added later"):
+            page = await service.search_sessions(SessionSearchRequest(query=words))
+            assert [hit.header.id for hit in page.hits] == ["s1"]
+
+
 async def test_what_was_journaled_is_there_after_reopening(tmp_path: Path) -> None:
     config = ServiceConfig(data_dir=tmp_path / "data")
     async with open_service(config) as service:

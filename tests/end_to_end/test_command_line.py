@@ -24,9 +24,7 @@ def indexed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def cli(
-    indexed: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> CommandLine:
+def cli(indexed: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> CommandLine:
     line = CommandLine(indexed, capsys, monkeypatch)
     if not (indexed / "index.db").exists():
         assert line("index", *SAMPLE_SOURCES).status == 0

@@ -142,23 +142,45 @@ class Catalog:
         """A unit seen for the first time; it has to be read."""
         path, files = str(found.path), tuple(map(str, found.files))
         place = root.place(found)
-        sql = "INSERT INTO catalog_unit(root_id, path, place, files) VALUES (?, ?, ?, ?) RETURNING unit_id"
-        parameters = (root.root_id, path_blob(path), blob(place), pack_files(files))
+        sql = (
+            "INSERT INTO catalog_unit(root_id, path, place, home, files) VALUES (?, ?, ?, ?, ?)"
+            " RETURNING unit_id"
+        )
+        parameters = (root.root_id, path_blob(path), blob(place), blob(place), pack_files(files))
         ((unit_id,),) = self.connection.execute(sql, parameters).fetchall()
-        unit = Unit(unit_id, root.root_id, path, place, files)
+        unit = Unit(unit_id, root.root_id, path, place, place, files)
         self.units[unit_id] = unit
         self._enter(unit)
         return unit
 
-    def move_unit(self, unit: Unit, root_id: int, path: str, files: Sequence[str]) -> None:
+    def move_unit(self, unit: Unit, root: Root, found: LogUnit) -> None:
         """The log lies elsewhere now; it keeps its place, its sessions and its checkpoint."""
-        self.connection.execute(
-            "UPDATE catalog_unit SET root_id = ?, path = ?, files = ?, gone = 0 WHERE unit_id = ?",
-            (root_id, path_blob(path), pack_files(tuple(files)), unit.unit_id),
-        )
         self._leave(unit)
-        unit.root_id, unit.path, unit.files, unit.gone = root_id, path, tuple(files), False
+        unit.root_id, unit.path, unit.home = root.root_id, str(found.path), root.place(found)
+        unit.files, unit.gone = tuple(map(str, found.files)), False
         self._enter(unit)
+        self._put_whereabouts(unit)
+
+    def settle_down(self, unit: Unit) -> None:
+        """A log that moved takes the place where it lies now; whatever it told before has been dropped."""
+        unit.place, unit.stamp = unit.home, None
+        self._put_whereabouts(unit)
+        self.put_checkpoint(unit, None)
+        self.connection.execute("UPDATE catalog_unit SET stamp = NULL WHERE unit_id = ?", (unit.unit_id,))
+
+    def _put_whereabouts(self, unit: Unit) -> None:
+        self.connection.execute(
+            "UPDATE catalog_unit SET root_id = ?, path = ?, place = ?, home = ?, files = ?, gone = 0"
+            " WHERE unit_id = ?",
+            (
+                unit.root_id,
+                path_blob(unit.path),
+                blob(unit.place),
+                blob(unit.home),
+                pack_files(unit.files),
+                unit.unit_id,
+            ),
+        )
 
     def drop_unit(self, unit: Unit) -> None:
         """Forget a unit; its sessions are the caller's affair."""

@@ -50,13 +50,15 @@ class Unit:
     """One log as it was when last read. ``stamp`` None: it has to be read, or read on.
 
     ``problem`` is a refusal's kind, ``error`` (it could not be read) or ``bug`` (its reader failed), with
-    ``message``. ``gone``: it was deleted. ``place`` is where it was first seen and stays when it moves.
+    ``message``. ``gone``: it was deleted. ``place`` is where it was first seen and stays when it moves;
+    ``home`` is where it lies now.
     """
 
     unit_id: int
     root_id: int
     path: str
     place: str
+    home: str
     files: tuple[str, ...]
     stamp: Stamp | None = None
     version: int = 0
@@ -64,6 +66,11 @@ class Unit:
     problem: str | None = None
     message: str | None = None
     gone: bool = False
+
+    @property
+    def has_moved(self) -> bool:
+        """It no longer lies where its sessions say; they keep their names unless another log claims them."""
+        return self.home != self.place
 
 
 @attrs.define(eq=False, kw_only=True)
@@ -107,7 +114,9 @@ class CatalogSession:
     serial: int = 0
 
 
-UNIT_COLUMNS: Final = "unit_id, root_id, path, place, files, stamp, version, epoch, problem, message, gone"
+UNIT_COLUMNS: Final = (
+    "unit_id, root_id, path, place, home, files, stamp, version, epoch, problem, message, gone"
+)
 SESSION_COLUMNS: Final = (
     "unit_id, place, id, sid, owner, forgotten, epoch, length, settled, last_time, serial, state"
 )
@@ -115,12 +124,13 @@ SESSION_COLUMNS: Final = (
 
 def unit_of(row: Row) -> Unit:
     """A row of ``UNIT_COLUMNS``."""
-    unit_id, root_id, path, place, files, stamp, version, epoch, problem, message, gone = row
+    unit_id, root_id, path, place, home, files, stamp, version, epoch, problem, message, gone = row
     return Unit(
         unit_id,
         root_id,
         path_of(path),
         text_of(place),
+        text_of(home),
         tuple(path_of(file) for file in decode_files(files)),
         unpack_stamp(stamp),
         version,

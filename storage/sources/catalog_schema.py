@@ -17,11 +17,13 @@ _STATEMENTS: Final = (
     " root BLOB NOT NULL, label TEXT NOT NULL, walked_ms INT NOT NULL DEFAULT 0,"
     " missing INT NOT NULL DEFAULT 0, UNIQUE(format, root))",
     # offset, prefix, state: the checkpoint; NULL where the format is rewritten whole.
+    # place names its sessions and stays when it moves; home is the folder it lies in now.
     # epoch counts restarts: sessions of an older epoch are gone when the read is through.
     # tail_*: what a last line without line feed counted for; it comes again with the next read.
     """CREATE TABLE catalog_unit(
         unit_id INTEGER PRIMARY KEY AUTOINCREMENT, root_id INT NOT NULL, path BLOB NOT NULL,
-        place BLOB NOT NULL, files BLOB NOT NULL, stamp BLOB, version INT NOT NULL DEFAULT 0,
+        place BLOB NOT NULL, home BLOB NOT NULL, files BLOB NOT NULL, stamp BLOB,
+        version INT NOT NULL DEFAULT 0,
         offset INT, prefix BLOB, state BLOB, epoch INT NOT NULL DEFAULT 0,
         records INT NOT NULL DEFAULT 0, held INT NOT NULL DEFAULT 0, bytes INT NOT NULL DEFAULT 0,
         tail_records INT NOT NULL DEFAULT 0, tail_held INT NOT NULL DEFAULT 0,

@@ -63,6 +63,7 @@ class _Item:
     batch: ReadBatch | None = None
     first: bool = False
     ended: _End | None = None
+    evicted: list[Unit] = attrs.field(factory=list)
 
 
 @attrs.frozen
@@ -95,6 +96,7 @@ class Ingest:
     _pending: list[_Item] = attrs.field(factory=list)
     _load: int = 0
     """How full the next transaction is: events, and bytes of logs at as many as fill a step."""
+    _evicted: list[Unit] = attrs.field(factory=list)
     _hot: OrderedDict[tuple[int, str], Hot] = attrs.field(factory=OrderedDict)
     _begun: dict[SessionKey, int] = attrs.field(factory=dict)
 
@@ -171,6 +173,11 @@ class Ingest:
         if teller is None:
             teller = next((row.unit_id for row in self.catalog.tellers(key) if row.owner), None)
         owner = teller is None or teller == unit.unit_id
+        if not owner and teller is not None and not unit.has_moved:
+            other = self.catalog.units[teller]
+            if other.has_moved:
+                owner = True
+                self._evicted.append(other)
         if owner:
             self._begun[key] = unit.unit_id
             self.progress.sessions += 1
@@ -192,6 +199,10 @@ class Ingest:
         """Forget the states kept between reads: what is stored was changed by somebody else."""
         self._hot.clear()
 
+    def _cool(self, unit: Unit) -> None:
+        for key in [key for key in self._hot if key[0] == unit.unit_id]:
+            del self._hot[key]
+
     def _stored_skeleton(self, sid: int) -> list[Skeleton]:
         self._flush()
         with self.reader.snapshot():
@@ -204,7 +215,10 @@ class Ingest:
     def _take(self, reading: UnitReading, batch: ReadBatch) -> None:
         first = not reading.begun
         pieces = reading.take(batch)  # it may flush what is pending
-        self._pending.append(_Item(reading, pieces, batch, first))
+        evicted, self._evicted = self._evicted, []
+        self._pending.append(_Item(reading, pieces, batch, first, evicted=evicted))
+        if evicted:
+            self._load += STEP_EVENTS  # written at once: the evicted log may be the next one to be read
         events = sum(len(delta.events) for delta in batch.sessions)
         self._load += events + 1 + batch.bytes_read * STEP_EVENTS // STEP_BYTES
         self.progress.bytes_done += batch.bytes_read
@@ -243,6 +257,7 @@ class Ingest:
     def _undone(self) -> None:
         self._hot.clear()
         self._begun.clear()
+        self._evicted.clear()
         self.catalog.reload()
 
     def _one_by_one(self, items: list[_Item]) -> None:
@@ -281,6 +296,10 @@ class Ingest:
     def _write_item(self, item: _Item) -> None:
         reading, batch = item.reading, item.batch
         unit = reading.unit
+        for other in item.evicted:
+            if other.has_moved:
+                self.again.append(self.standing.evict(other))
+                self._cool(other)
         if batch is not None:
             if item.first:
                 self.catalog.begin_read(unit, restart=batch.restart)

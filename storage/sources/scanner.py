@@ -140,15 +140,21 @@ def _match_moves(catalog: Catalog, seen: Pass, missing: list[Unit], new: list[Ch
 
 
 def _is_same_log(catalog: Catalog, unit: Unit, change: Changed) -> bool:
+    """Whether a new log holds what a vanished one held.
+
+    An inode alone proves nothing: file systems give a deleted file's number to the next one.
+    """
     before, now = None if unit.stamp is None else unit.stamp.log, change.stamp.log
     if before is None or now is None:
         return False
-    if before[:2] == now[:2] and now[1]:
-        return True  # the same file; reading goes on from its checkpoint, or notices that it does not fit
-    alike = before[2] == now[2] or os.path.basename(unit.path) == change.found.path.name
+    if before == now and now[1]:
+        return True
+    alike = (
+        before[:2] == now[:2] or before[2] == now[2] or os.path.basename(unit.path) == change.found.path.name
+    )
     checkpoint = catalog.checkpoint(unit) if alike else None
     if checkpoint is None:
-        return alike and before[2:] == now[2:] and os.path.basename(unit.path) == change.found.path.name
+        return alike and before[2:] == now[2:]
     try:
         return checkpoint.offset > 0 and prefix_verifies(
             change.found.path, checkpoint.offset, checkpoint.prefix

@@ -200,7 +200,7 @@ class Sources:
                 self.standing.missing(unit, missing=not seen.present)
         self.catalog.walked(root, seen.skipped, time.time_ns() // 1_000_000, missing=not seen.present)
         for unit, found in seen.moved:
-            self.catalog.move_unit(unit, root.root_id, str(found.path), [str(file) for file in found.files])
+            self.catalog.move_unit(unit, root, found)
         for unit in seen.gone:
             self.ingest.again += self.standing.lose(unit)
         noted = []
@@ -230,11 +230,7 @@ class Sources:
                 elif (change := self._look_again(unit)) is not None:
                     changes.append(change)
             if not units:
-                walk |= {
-                    root_id
-                    for root_id in self._active
-                    if _within(path, self.catalog.roots[root_id].spec.root)
-                }
+                walk |= self._roots_of(path)
         changes[:] = [c for c in changes if c.unit is not None and c.unit.root_id not in walk]
         return walk
 

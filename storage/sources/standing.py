@@ -86,7 +86,9 @@ class Standing:
                 row.sid = self.writer.put_session(row.key, self.state(unit, row))
                 if changed:
                     self.catalog.put_session(row)
-            again += self._contest(row.key)
+        for row in told:
+            if unit not in again:  # else its sessions have just been dropped, to be told anew
+                again += self._contest(row.key)
         return again
 
     def lose(self, unit: Unit) -> list[Unit]:
@@ -104,6 +106,18 @@ class Standing:
         else:
             self.catalog.drop_unit(unit)
         return again
+
+    def evict(self, unit: Unit) -> Unit:
+        """A log that moved gives up its first place, where another log tells a session of the same id.
+
+        Its sessions are dropped and told anew, at the place where it lies now.
+        """
+        for row in self.catalog.sessions_of(unit, self._format(unit)).values():
+            if row.owner:
+                self._remove(row)
+            self.catalog.drop_session(row)
+        self.catalog.settle_down(unit)
+        return unit
 
     def remove_unit(self, unit: Unit) -> None:
         """A source is not read any more: its sessions leave the index; copies and logs stay."""
@@ -153,6 +167,9 @@ class Standing:
         tellers = self.catalog.tellers(key)
         if len(tellers) < 2:
             return []
+        moved = [row for row in tellers if self.catalog.units[row.unit_id].has_moved]
+        if moved and len(moved) < len(tellers):
+            return self._make_way(key, moved)
         best = max(tellers, key=_claim)
         owner = next((row for row in tellers if row.owner), None)
         if owner is None or owner is best or _claim(owner)[:2] == _claim(best)[:2]:
@@ -160,6 +177,15 @@ class Standing:
         owner.owner = False
         self.catalog.put_session(owner)
         return self._hand_over(owner, best)
+
+    def _make_way(self, key: SessionKey, moved: list[CatalogSession]) -> list[Unit]:
+        """Of several that tell a session of one place, those that moved away from there tell another."""
+        again = [self.evict(self.catalog.units[row.unit_id]) for row in moved]
+        left = self.catalog.tellers(key)
+        if left and not any(row.owner for row in left):
+            heir = max(left, key=_claim)
+            again += self._hand_over(heir, heir)
+        return again
 
     def _hand_over(self, before: CatalogSession, heir: CatalogSession) -> list[Unit]:
         heir.owner, heir.sid = True, before.sid

@@ -121,10 +121,16 @@ class IndexModel:
 
     # -- families --
 
-    def parent(self, session: ModelSession) -> ModelSession | None:
+    def parent(self, session: ModelSession, reach: Reach) -> ModelSession | None:
         wanted = session.state.header.parent_session
         found = [
-            s for s in self.sessions.values() if s.key.id == wanted and s is not session and self.visible(s)
+            s
+            for s in self.sessions.values()
+            if s.key.id == wanted
+            and s is not session
+            and self.visible(s)
+            and s.sid not in reach.hidden
+            and (reach.workspaces is None or s.state.header.cwd in reach.workspaces)
         ]
         return min(
             found,
@@ -139,13 +145,13 @@ class IndexModel:
             default=None,
         )
 
-    def copies(self, session: ModelSession) -> list[tuple[object, int]]:
+    def copies(self, session: ModelSession, reach: Reach) -> list[tuple[object, int]]:
         """Ancestors (a sid, or a name for a missing one) with how many leading events are theirs."""
         found: list[tuple[object, int]] = []
         at, count, met = session, 1 << 60, {session.sid}
         while at.state.inherited > 0:
             count = min(count, at.state.inherited)
-            parent = self.parent(at)
+            parent = self.parent(at, reach)
             if parent is None or parent.sid in met:
                 found.append(((at.key.source, at.key.place, at.state.header.parent_session), count))
                 break
@@ -155,21 +161,21 @@ class IndexModel:
         return found
 
     def shown_elsewhere(
-        self, session: ModelSession, seq: int, scope: list[ModelSession]
+        self, session: ModelSession, seq: int, scope: list[ModelSession], reach: Reach
     ) -> ModelSession | None:
         by_sid = {s.sid: s for s in scope}
-        for ancestor, count in self.copies(session):
+        for ancestor, count in self.copies(session, reach):
             if isinstance(ancestor, int) and ancestor in by_sid:
                 return by_sid[ancestor] if seq < count else None
             for other in sorted(scope, key=lambda s: s.age):
-                if other.age < session.age and seq < min(count, dict(self.copies(other)).get(ancestor, 0)):
+                if other.age < session.age and seq < min(count, dict(self.copies(other, reach)).get(ancestor, 0)):
                     return other
         return None
 
-    def root(self, session: ModelSession, scope: list[ModelSession]) -> ModelSession:
+    def root(self, session: ModelSession, scope: list[ModelSession], reach: Reach) -> ModelSession:
         at, met = session, {session.sid}
         while at.state.header.origin == "subagent":
-            parent = self.parent(at)
+            parent = self.parent(at, reach)
             if parent is None or parent.sid in met or parent not in scope:
                 break
             at = parent
@@ -185,12 +191,12 @@ class IndexModel:
         for session in scope:
             for document in passing[session.sid]:
                 if spec.tools:
-                    other = self.shown_elsewhere(session, document.seq, scope)
+                    other = self.shown_elsewhere(session, document.seq, scope, reach)
                     if other is not None and any(d.seq == document.seq for d in passing[other.sid]):
                         continue
                 rows.append((session, document))
         listed: dict[int, ModelHit] = {}
-        self._exact(spec, scope, rows, listed)
+        self._exact(spec, reach, scope, rows, listed)
         if spec.match != "exact" and tokens(spec.query):
             self._relaxed(spec, reach, scope, rows, listed)
         return list(listed.values())
@@ -210,6 +216,7 @@ class IndexModel:
     def _exact(
         self,
         spec: SearchSpec,
+        reach: Reach,
         scope: list[ModelSession],
         rows: list[tuple[ModelSession, Document]],
         listed: dict[int, ModelHit],
@@ -218,7 +225,7 @@ class IndexModel:
         for session, document in rows:
             keys = self.exact_keys(spec, document)
             if keys is not None:
-                root = self.root(session, scope) if spec.tools else session
+                root = self.root(session, scope, reach) if spec.tools else session
                 found.append((keys, root.tie, session.tie, -document.seq, root, session, document))
         found.sort(key=lambda item: item[:4])
         for *_, root, session, document in found:
@@ -294,7 +301,7 @@ class IndexModel:
                 score = session_score(
                     [-negative for negative, _, _ in scored], sum(weights[n] for n in sorted(union))
                 )
-                root = self.root(by_sid[sid], scope) if spec.tools else by_sid[sid]
+                root = self.root(by_sid[sid], scope, reach) if spec.tools else by_sid[sid]
                 results.append(
                     (-rounded(score), scored[0][1], root.tie, by_sid[sid].tie, root.sid, sid, -scored[0][2])
                 )

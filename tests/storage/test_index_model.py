@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeAlias
 
 import attrs
 import msgspec
@@ -38,8 +39,8 @@ EXAMPLES = int(os.environ.get("INDEX_MODEL_EXAMPLES", "40"))
 """A run on demand takes thousands; shrinking a history takes minutes and tells little more."""
 
 WORDS = [
-    "echo", "nursery", "openNursery", "cancel", "cancelled", "trio", "C++", "c", "a-b", "東京", "京", "タワー",
-    "café", "x",
+    "echo", "nursery", "openNursery", "cancel", "cancelled", "trio", "C++", "c", "a-b", "東京", "京",
+    "タワー", "café", "x",
 ]  # fmt: skip
 QUERIES = [
     *WORDS, "echo echo", "trio nursery", "nursery trio", "cancel the nursery", "open nursery", "東京タワー",

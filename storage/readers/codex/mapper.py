@@ -27,7 +27,11 @@ TitleOf: TypeAlias = Callable[[str], "tuple[str, int] | None"]
 _ENVELOPES: Final = frozenset(
     ("session_meta", "response_item", "event_msg", "turn_context", "compacted", "world_state")
 )
-_SCREEN_ITEMS: Final[dict[str, Role]] = {"UserMessage": "user", "AgentMessage": "assistant"}
+_SCREEN_ITEMS: Final[dict[str, Role]] = {
+    "UserMessage": "user",
+    "AgentMessage": "assistant",
+    "Plan": "assistant",
+}
 
 
 class CodexState(msgspec.Struct):
@@ -288,7 +292,8 @@ class CodexMapper:
             text_of(item.get("type"))
         )  # type: ignore[assignment]
         if role is not None:
-            self._screen_message(role, texts(message_blocks(item.get("content"))))
+            text = text_of(item.get("text")) or texts(message_blocks(item.get("content")))
+            self._screen_message(role, text)
 
     def _settle(self, kind: str, inner: str) -> None:
         """Give words to screen messages whose response item will not come."""

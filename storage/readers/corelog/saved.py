@@ -25,7 +25,10 @@ def unpack_state(version: int, data: bytes, kind: type[_S]) -> _S:
     if data[:2] != version.to_bytes(2, "big"):
         raise ValueError("state of another version")
     try:
-        inflated = zlib.decompressobj().decompress(data[2:], _MAX_BYTES)
+        inflater = zlib.decompressobj()
+        inflated = inflater.decompress(data[2:], _MAX_BYTES)
+        if not inflater.eof:
+            raise ValueError("damaged state: cut")
         return msgspec.msgpack.decode(inflated, type=kind)
     except (zlib.error, msgspec.MsgspecError) as exc:
         raise ValueError("damaged state") from exc

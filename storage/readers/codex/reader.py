@@ -38,19 +38,9 @@ class CodexReader:
                 if other is not path:
                     found[key], twin = sorted((other, path), key=_preference)
                     yield SkippedPath(path=twin, reason="another copy of a session that is read")
-        for (folder, _), path in found.items():
-            yield self._unit(root, path, folder)
-
-    def _unit(self, root: Path, path: Path, home: Path) -> LogUnit:
-        index = index_for(root, path)
-        relative = home.relative_to(root).as_posix() if home.is_relative_to(root) else "."
-        return LogUnit(
-            format=FORMAT,
-            root=root,
-            path=path,
-            place="" if relative == "." else printable(relative),
-            files=(path,) if index is None else (path, index),
-        )
+        seen: dict[Path, Path | None] = {}
+        for (home, _), path in found.items():
+            yield _unit(root, path, home, index_for(root, path.parent, seen))
 
     def read(
         self, unit: LogUnit, checkpoint: Checkpoint | None, stopped: Callable[[], bool]
@@ -74,3 +64,15 @@ class CodexReader:
 def _preference(path: Path) -> tuple[bool, bool, str]:
     """Plain before compressed: a log is compressed behind its writer's back. Then the one in use."""
     return path.name.endswith((".zst", ".zstd")), "archived_sessions" in path.parts, str(path)
+
+
+def _unit(root: Path, path: Path, home: Path, index: Path | None) -> LogUnit:
+    """The unit of a log; its place is its home, which stays when the log moves inside it."""
+    relative = home.relative_to(root).as_posix() if home.is_relative_to(root) else "."
+    return LogUnit(
+        format=FORMAT,
+        root=root,
+        path=path,
+        place="" if relative == "." else printable(relative),
+        files=(path,) if index is None else (path, index),
+    )

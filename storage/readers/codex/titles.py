@@ -16,17 +16,25 @@ _LOOK_UP: Final = 6
 """``sessions/YYYY/MM/DD`` is four folders below the index."""
 
 
-def index_for(root: Path, path: Path) -> Path | None:
-    """The title index of the home that the log at ``path`` lies in, or None. Looks at names alone."""
-    folder = path.parent
-    for _ in range(_LOOK_UP):
-        candidate = folder / INDEX_NAME
-        if candidate.is_file():
-            return candidate
-        if folder == root.parent or folder == folder.parent:
-            return None
+def index_for(root: Path, folder: Path, seen: dict[Path, Path | None]) -> Path | None:
+    """The title index of the home that a log in ``folder`` lies in, or None. Looks at names alone.
+
+    ``seen`` remembers folders during one walk: a home has thousands of logs and one index.
+    """
+    passed: list[Path] = []
+    found: Path | None = None
+    while folder not in seen and len(passed) < _LOOK_UP:
+        passed.append(folder)
+        if (folder / INDEX_NAME).is_file():
+            found = folder / INDEX_NAME
+            break
+        if folder in (root.parent, folder.parent):
+            break
         folder = folder.parent
-    return None
+    else:
+        found = seen.get(folder)
+    seen.update(dict.fromkeys(passed, found))
+    return found
 
 
 def title_of(index: Path, session_id: str) -> tuple[str, int] | None:

@@ -1,6 +1,6 @@
 """Damaged logs by the hundred: no exception, valid sessions, and what stands before the damage is found.
 
-``SESSION_QUERY_FUZZ`` sets the number of seeds a format (default 120).
+``SESSION_QUERY_FUZZ`` sets the number of seeds a format (default 80).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from support.reader_conformance import check_session, never, read_unit, unit_of,
 from support.worked import worked_log
 from support.worked_readme import DATA, data_files
 
-SEEDS = int(os.environ.get("SESSION_QUERY_FUZZ", "120"))
+SEEDS = int(os.environ.get("SESSION_QUERY_FUZZ", "80"))
 LINES = 10
 
 

@@ -15,6 +15,7 @@ from typing import Final
 
 import attrs
 
+from ..protocol.errors import Code, QueryError
 from ..protocol.outward import SessionKey
 from ..protocol.tokens import TOKENS_VERSION
 from . import sqlite
@@ -184,41 +185,24 @@ def open_store(settings: StoreSettings) -> Store:
         open or locked then, and a refused file is as it was.
     """
     with ExitStack() as stack:
-        index_path, journal_path, locks = _locked_paths(settings, stack)
-        journal_connection, _ = open_guarded(journal_path, JOURNAL_SCHEMA, synchronous="FULL")
-        stack.callback(journal_connection.close)
-        journal = Journal(journal_connection)
-        connection, opening = _open_index(index_path, settings, journal)
-        stack.callback(connection.close)
-        index = open_index_writer(connection)
-        reading = sqlite.connect_reader(index_path)
-        stack.callback(reading.close)
-        unclean = any(lock.previous is not None for lock in locks)
-        ranks = {name: READER_RANK + at for at, name in enumerate(settings.readers)}
-        in_step = _take_clean_mark(journal, index)
-        sources = open_sources(
-            connection, index, open_index_reader(reading), journal, settings.readers, ranks
-        )
-        sources.use(settings.sources)
-        forgetting = Forgetting(connection, index, sources.ingest.reader, journal, sources)
-        if not in_step:
-            forgetting.finish()
-            caught = catch_up_all(journal, index, ranks)
-            logger.info("the index caught up with %d events of the journal", caught)
-        return Store(
-            settings=settings,
-            index_path=index_path,
-            journal_path=journal_path,
-            connection=connection,
-            index=index,
-            journal=journal,
-            sources=sources,
-            forgetting=forgetting,
-            opening=opening,
-            unclean=unclean,
-            locks=locks,
-            closing=stack.pop_all(),
-        )
+        paths = _lock_paths(settings, stack)
+        with _failing_as(Code.PERSISTENCE_FAILED, "the journal"):
+            journal_connection, _ = open_guarded(paths.journal, JOURNAL_SCHEMA, synchronous="FULL")
+            stack.callback(journal_connection.close)
+            journal = Journal(journal_connection)
+        with _failing_as(Code.INDEX_FAILED, "the index"):
+            return _open_rest(settings, paths, journal, stack)
+
+
+def discard_index(settings: StoreSettings) -> None:
+    """Delete the index's file, damaged or not; the next ``open_store`` builds it anew from logs and journal.
+
+    Raises: DataDirectoryLocked while a store is open; QueryError INDEX_FAILED if the file is not an index.
+    """
+    with ExitStack() as stack:
+        paths = _lock_paths(settings, stack)
+        if not sqlite.is_memory(paths.index) and Path(paths.index).exists():
+            discard(Path(paths.index), INDEX_SCHEMA)
 
 
 def find_running(data_dir: Path) -> Holder | None:
@@ -226,8 +210,17 @@ def find_running(data_dir: Path) -> Holder | None:
     return find_owner(data_dir / LOCK_NAME)
 
 
-def _locked_paths(settings: StoreSettings, stack: ExitStack) -> tuple[str, str, list[DataLock]]:
-    """The two files, with the locks that make them ours held by ``stack``."""
+@attrs.frozen
+class _Paths:
+    """The two files, whose locks are held."""
+
+    index: str
+    journal: str
+    locks: list[DataLock]
+
+
+def _lock_paths(settings: StoreSettings, stack: ExitStack) -> _Paths:
+    """Where the files are; the locks that make them ours are released by ``stack``."""
     locks: list[DataLock] = []
 
     def take(path: Path) -> None:
@@ -236,20 +229,61 @@ def _locked_paths(settings: StoreSettings, stack: ExitStack) -> tuple[str, str, 
         locks.append(lock)
 
     directory = None if settings.data_dir is None else settings.data_dir.absolute()
-    journal_path = sqlite.memory_path()
+    journal = sqlite.memory_path()
     if directory is not None:
         take(directory / LOCK_NAME)
-        journal_path = str(directory / JOURNAL_NAME)
+        journal = str(directory / JOURNAL_NAME)
     named = settings.index_path
     if named is None:
-        index_path = sqlite.memory_path() if directory is None else str(directory / INDEX_NAME)
+        index = sqlite.memory_path() if directory is None else str(directory / INDEX_NAME)
     elif sqlite.is_memory(named):
-        index_path = sqlite.memory_path()
+        index = sqlite.memory_path()
     else:
-        index_path = str(Path(named).absolute())
-        if directory is None or Path(index_path).parent != directory:
-            take(Path(f"{index_path}.lock"))
-    return index_path, journal_path, locks
+        index = str(Path(named).absolute())
+        if directory is None or Path(index).parent != directory:
+            take(Path(f"{index}.lock"))
+    return _Paths(index, journal, locks)
+
+
+@contextmanager
+def _failing_as(code: Code, what: str) -> Iterator[None]:
+    """What SQLite says of a damaged file while it is opened, in the words of SPEC 13."""
+    try:
+        yield
+    except sqlite.Error as exc:
+        raise QueryError(code, f"{what} cannot be used: {exc}") from exc
+
+
+def _open_rest(settings: StoreSettings, paths: _Paths, journal: Journal, stack: ExitStack) -> Store:
+    connection, opening = _open_index(paths.index, settings, journal)
+    stack.callback(connection.close)
+    index = open_index_writer(connection)
+    reading = sqlite.connect_reader(paths.index)
+    stack.callback(reading.close)
+    ranks = {name: READER_RANK + at for at, name in enumerate(settings.readers)}
+    in_step = _take_clean_mark(journal, index)
+    reader = open_index_reader(reading)
+    sources = open_sources(connection, index, reader, journal, settings.readers, ranks)
+    sources.use(settings.sources)
+    forgetting = Forgetting(connection, index, reader, journal, sources)
+    if not in_step:
+        forgetting.finish()
+        caught = catch_up_all(journal, index, ranks)
+        logger.info("the index caught up with %d events of the journal", caught)
+    return Store(
+        settings=settings,
+        index_path=paths.index,
+        journal_path=paths.journal,
+        connection=connection,
+        index=index,
+        journal=journal,
+        sources=sources,
+        forgetting=forgetting,
+        opening=opening,
+        unclean=any(lock.previous is not None for lock in paths.locks),
+        locks=paths.locks,
+        closing=stack.pop_all(),
+    )
 
 
 def _take_clean_mark(journal: Journal, index: IndexWriter) -> bool:
@@ -280,6 +314,7 @@ __all__ = [
     "Store",
     "StoreReader",
     "StoreSettings",
+    "discard_index",
     "find_running",
     "open_store",
 ]

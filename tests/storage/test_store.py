@@ -17,7 +17,7 @@ from session_query.storage import sqlite
 from session_query.storage.guard import Opening
 from session_query.storage.index.door import Reach, SearchSpec
 from session_query.storage.lock import DataDirectoryLocked
-from session_query.storage.store import Store, StoreSettings, find_running, open_store
+from session_query.storage.store import Store, StoreSettings, discard_index, find_running, open_store
 from support.kill import ROUNDS, run_and_kill
 from support.stores import open_toy_store
 from support.toy_logs import line
@@ -87,6 +87,28 @@ def test_a_foreign_file_is_refused_and_nothing_stays_open(tmp_path: Path, name: 
     assert (tmp_path / "data" / name).read_bytes() == b"somebody's notes"
     (tmp_path / "data" / name).unlink()
     open_store(in_data(tmp_path)).close()
+
+
+def test_a_damaged_index_says_so_and_is_built_anew_when_discarded(tmp_path: Path) -> None:
+    store = open_store(in_data(tmp_path))
+    sid = store.journal.attach("/w", HEADER, None, 0).sid
+    store.journal.append(sid, 0, [event(0, "alpha")])
+    store.catch_up(KEY)
+    with pytest.raises(DataDirectoryLocked):
+        discard_index(in_data(tmp_path))
+    store.close()
+    path = tmp_path / "data" / "index.db"
+    content = bytearray(path.read_bytes())
+    content[4096 : 4096 * 12] = b"\xff" * 4096 * 11
+    path.write_bytes(content)
+    with pytest.raises(QueryError) as caught:
+        open_store(in_data(tmp_path))
+    assert caught.value.code is Code.INDEX_FAILED
+    discard_index(in_data(tmp_path))
+    store = open_store(in_data(tmp_path))
+    assert found(store, "alpha") == [("s", 0)]
+    store.close()
+    discard_index(in_data(tmp_path / "nothing there"))
 
 
 def test_the_index_catches_up_with_what_only_the_journal_has(tmp_path: Path) -> None:

@@ -1,0 +1,208 @@
+"""Is the index what the logs say? Whole checks of the files, and samples read again and compared.
+
+Everything here only reads. What is wrong is mended by ``Sources.rebuild`` (or by deleting the index
+file, which loses nothing but time); the journal has no second copy and is only reported on.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+import attrs
+
+from ..protocol.documents import Document, build_documents
+from ..protocol.event import Event
+from ..protocol.json_codec import to_utf8_text
+from ..protocol.surface import SurfaceError
+from .index.door import StoredSession
+from .journal import PUBLISHED, JournalDamaged
+from .readers.discovery import printable
+from .readers.seam import Reader
+from .sources.catalog_rows import path_of
+from .sources.locate import locate, read_located
+from .sources.report import DamagedPlace, Skipped, report_losses
+from .sources.stamps import take_stamp, unpack_stamp
+from .sqlite import Connection, DatabaseError
+from .store import StoreReader
+
+DIFFERENCES_SHOWN: Final = 5
+
+
+@attrs.frozen
+class Check:
+    """One question and its answer; ``detail`` holds numbers and places, never content."""
+
+    name: str
+    ok: bool
+    detail: str
+
+
+@attrs.frozen(kw_only=True)
+class Examination:
+    """What a doctor has to say. ``unread``: logs that are none, or could not be read, with the reason."""
+
+    checks: tuple[Check, ...]
+    losses: tuple[DamagedPlace, ...]
+    unread: tuple[Skipped, ...]
+
+    @property
+    def healthy(self) -> bool:
+        """Every check passed. Damaged records in logs are the logs' affair."""
+        return all(check.ok for check in self.checks)
+
+
+def examine(
+    reader: StoreReader,
+    readers: Mapping[str, Reader],
+    samples: int,
+    *,
+    stopped: Callable[[], bool] = lambda: False,
+    seed: int | None = None,
+) -> Examination:
+    """Check both files whole and ``samples`` sessions against what their logs say now.
+
+    Runs inside the caller's snapshot of the index. Seconds for a million events. ``stopped`` is asked
+    between samples. ``seed`` makes the choice of samples repeatable.
+    """
+    checks = (
+        check_file("index file", reader.connection),
+        check_file("journal file", reader.journal.connection),
+        check_journal_in_step(reader),
+        check_samples(reader, readers, samples, stopped=stopped, seed=seed),
+    )
+    return Examination(
+        checks=checks,
+        losses=tuple(report_losses(reader.connection)),
+        unread=tuple(unread_logs(reader.connection)),
+    )
+
+
+def check_file(name: str, connection: Connection) -> Check:
+    """SQLite's own check of pages and indexes, full-text ones included."""
+    virtual = "SELECT name FROM sqlite_master WHERE sql LIKE 'CREATE VIRTUAL TABLE%'"
+    try:
+        for (table,) in connection.execute(virtual).fetchall():
+            # FTS5 checks what a connection remembers of its segments; only a search brings that up to date
+            connection.execute(f"SELECT rowid FROM {table} WHERE {table} MATCH 'nothing' LIMIT 1").fetchall()
+        found = [str(row[0]) for row in connection.execute("PRAGMA integrity_check(20)").fetchall()]
+    except DatabaseError as exc:
+        found = [str(exc)]  # so damaged that it cannot be checked to the end
+    return Check(name, found == ["ok"], "; ".join(found)[:500])
+
+
+def check_journal_in_step(reader: StoreReader) -> Check:
+    """Every published session is in the index, as long as it is in the journal."""
+    published = reader.journal.sessions(PUBLISHED)
+    behind = 0
+    for stored in published:
+        row = reader.index.find(stored.key)
+        behind += row is None or row.state.length < stored.length
+    return Check("journal and index", not behind, f"{len(published)} published sessions, {behind} behind")
+
+
+def check_samples(
+    reader: StoreReader,
+    readers: Mapping[str, Reader],
+    samples: int,
+    *,
+    stopped: Callable[[], bool] = lambda: False,
+    seed: int | None = None,
+) -> Check:
+    """Read some sessions' logs again and compare every document with the index.
+
+    A log that changed since it was indexed is passed over: the next refresh will read it.
+    """
+    sids = [row[0] for row in reader.connection.execute("SELECT sid FROM session ORDER BY sid").fetchall()]
+    random.Random(seed).shuffle(sids)
+    compared, different = 0, list[str]()
+    for sid in sids:
+        if compared >= samples or stopped():
+            break
+        row = reader.index.session(sid)
+        if row is None or row.state.error is not None:
+            continue
+        verdict = _compare(reader, readers, row)
+        compared += verdict is not None
+        if verdict:
+            different.append(f"{row.key.source}:{printable(row.key.id)}: {verdict}")
+    detail = f"{compared} sessions compared with their logs, {len(different)} differ"
+    return Check("samples", not different, "; ".join([detail, *different[:DIFFERENCES_SHOWN]]))
+
+
+def unread_logs(connection: Connection) -> list[Skipped]:
+    """Every log that could not be read, or that a walk passed over, with the reason."""
+    units = connection.execute(
+        "SELECT path, problem, message FROM catalog_unit WHERE problem IS NOT NULL ORDER BY path"
+    ).fetchall()
+    skipped = connection.execute("SELECT path, reason FROM catalog_skipped ORDER BY path").fetchall()
+    return [
+        *(Skipped(path=printable(path_of(path)), reason=f"{what}: {why or ''}") for path, what, why in units),
+        *(Skipped(path=printable(path_of(path)), reason=reason) for path, reason in skipped),
+    ]
+
+
+def _compare(reader: StoreReader, readers: Mapping[str, Reader], row: StoredSession) -> str | None:
+    """What differs, an empty text if nothing does, None if it cannot be compared now."""
+    try:
+        events = _events(reader, readers, row)
+    except (OSError, JournalDamaged) as exc:
+        return f"its log cannot be read: {type(exc).__name__}"
+    if events is None:
+        return None
+    if len(events) != row.state.length:
+        return f"{row.state.length} events indexed, {len(events)} in the log"
+    try:
+        expected = build_documents(events)
+    except SurfaceError:
+        return "its log breaks the surface and is indexed all the same"
+    return _difference(reader.index.documents(row.sid), expected)
+
+
+def _events(reader: StoreReader, readers: Mapping[str, Reader], row: StoredSession) -> Sequence[Event] | None:
+    located = locate(reader.connection, row.sid)
+    if located is None or located.format not in readers:
+        stored = reader.journal.find(row.key)
+        if stored is None:
+            return None
+        pages = reader.journal.read_all(stored.sid)
+        return [event for page in pages for event in page][: row.state.length]
+    if not _is_as_indexed(reader.connection, row.sid):
+        return None
+    return read_located(readers[located.format], located)
+
+
+def _is_as_indexed(connection: Connection, sid: int) -> bool:
+    rows = connection.execute(
+        "SELECT u.stamp, u.files FROM catalog_session AS s JOIN catalog_unit AS u ON u.unit_id = s.unit_id"
+        " WHERE s.sid = ? AND s.owner",
+        (sid,),
+    ).fetchall()
+    located = locate(connection, sid)
+    stamp = unpack_stamp(rows[0][0]) if rows else None
+    if stamp is None or located is None:
+        return False
+    return take_stamp(located.unit.files, time.time_ns()).files == stamp.files
+
+
+def _difference(found: Sequence[Document], expected: Sequence[Document]) -> str:
+    if len(found) != len(expected):
+        return f"{len(found)} documents indexed, {len(expected)} in the log"
+    for one, other in zip(found, expected, strict=True):
+        if one != _as_kept(other):
+            return f"event {other.seq} is indexed differently"
+    return ""
+
+
+def _as_kept(document: Document) -> Document:
+    """The document as an index keeps it: lone surrogates replaced (SPEC 0)."""
+    return Document(
+        seq=document.seq,
+        type=to_utf8_text(document.type),
+        time=document.time,
+        surface=document.surface,
+        text=to_utf8_text(document.text),
+        is_search=document.is_search,
+    )

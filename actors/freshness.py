@@ -20,6 +20,7 @@ import trio
 from ..protocol.errors import Code, QueryError
 from ..protocol.json_value import JSON
 from ..protocol.signal import Signal
+from ..storage.doctor import examine
 from ..storage.readers.registry import READERS
 from ..storage.sources.freshness import Freshness as Marks
 from ..storage.sources.ingest import Progress
@@ -138,6 +139,22 @@ class Freshness:
         since_ms = self._asked_ms
         found = await self.storage.read(lambda reader: report_sources(reader.connection, since_ms))
         return {"sources": [cast("JSON", attrs.asdict(source)) for source in found]}
+
+    async def examine(self, samples: int, signal: Signal) -> JSON:
+        """Check the index against the logs: ``{healthy, checks, losses, unread}``; nothing is changed.
+
+        Raises: the signal's exact reason, between two samples.
+        """
+        found = await self.storage.read(
+            lambda reader: examine(reader, READERS, samples, stopped=lambda: signal.aborted)
+        )
+        signal.raise_if_aborted()
+        return {
+            "healthy": found.healthy,
+            "checks": [cast("JSON", attrs.asdict(check)) for check in found.checks],
+            "losses": [cast("JSON", attrs.asdict(loss)) for loss in found.losses],
+            "unread": [cast("JSON", attrs.asdict(item)) for item in found.unread],
+        }
 
     def checked_ago_s(self) -> float | None:
         """None: current. Else seconds since the sources were last looked at, for receipts."""

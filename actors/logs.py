@@ -6,7 +6,6 @@ detached it, or it has not changed for ten minutes (SPEC 1.7, 16.6.6). Other log
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -21,6 +20,7 @@ from ..protocol.event import Event
 from ..protocol.reads import Window, event_number
 from ..storage.index.door import StoredSession
 from ..storage.journal import PUBLISHED, JournalDamaged, JournalReader
+from ..storage.readers.held import writer_may_hold
 from ..storage.readers.registry import READERS
 from ..storage.sources.locate import locate, read_located
 from ..storage.store import StoreReader
@@ -165,6 +165,5 @@ def _is_quiet_ms(last_ms: int) -> bool:
 
 
 def _look(path: Path) -> tuple[int, bool]:
-    """(size in bytes, whether the log has been quiet for long)."""
-    status = os.stat(path)
-    return status.st_size, time.time() - status.st_mtime >= QUIET_S
+    """(size in bytes, whether no writer can still hold the log). Raises: OSError."""
+    return path.stat().st_size, not writer_may_hold(path, time.time())

@@ -185,8 +185,9 @@ async def open_storage(
     Raises: QueryError INDEX_FAILED, PERSISTENCE_FAILED as ``open_store`` does; nothing stays open then.
     """
     store = await trio.to_thread.run_sync(open_store)
+    readers: list[StoreReader] = []
     try:
-        actor = await trio.to_thread.run_sync(_with_readers, store, search_readers, read_readers)
+        actor = await trio.to_thread.run_sync(_with_readers, store, readers, search_readers, read_readers)
         failure: Exception | None = None
         async with trio.open_nursery() as nursery:
             nursery.start_soon(actor.run_idle)
@@ -199,19 +200,23 @@ async def open_storage(
             raise failure
     finally:
         with trio.CancelScope(shield=True):  # bounded: closing files
-            await trio.to_thread.run_sync(store.close)
+            await trio.to_thread.run_sync(_close, store, readers)
 
 
-def _with_readers(store: Store, search_readers: int, read_readers: int) -> StorageActor:
+def _with_readers(store: Store, opened: list[StoreReader], search: int, read: int) -> StorageActor:
     try:
-        return StorageActor(
-            store,
-            _Readers([store.open_reader() for _ in range(search_readers)]),
-            _Readers([store.open_reader() for _ in range(read_readers)]),
-            store.open_reader(),
-        )
+        for _ in range(search + read + 1):
+            opened.append(store.open_reader())
     except Exception as exc:
         raise QueryError(Code.INDEX_FAILED, "no reader could be opened") from exc
+    return StorageActor(store, _Readers(opened[:search]), _Readers(opened[search:-1]), opened[-1])
+
+
+def _close(store: Store, readers: list[StoreReader]) -> None:
+    """Readers first: the last connection to close empties the write-ahead log into the file."""
+    for reader in readers:
+        reader.close()
+    store.close()
 
 
 __all__ = ["StorageActor", "open_storage"]

@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-from typing import cast
-
-import msgspec
-
 from .collected import CollectedEvents, CollectedSessions, FoundSession
+from .envelope import event_to_json
 from .event import Event
 from .header import SessionHeader
 from .json_value import JSON
 from .records import (
     BestMatch,
-    EventDocument,
     EventHit,
-    EventPage,
     EventRecord,
     EventTrace,
     EventWindow,
     Lineage,
     Receipt,
-    SessionHit,
-    SessionPage,
     SessionRecord,
-    Title,
-    TitleItem,
 )
 
 Row = dict[str, JSON]
@@ -55,7 +46,7 @@ def record_row(record: SessionRecord) -> Row:
 
 def event_row(event: Event) -> Row:
     """An event as on disk: its own keys, camelCase, in their order."""
-    return cast(Row, msgspec.to_builtins(event))
+    return event_to_json(event)
 
 
 def best_match_row(best: BestMatch) -> Row:
@@ -65,16 +56,6 @@ def best_match_row(best: BestMatch) -> Row:
         "surface": best.surface,
         "time": best.time,
         "snippet": best.snippet,
-    }
-
-
-def session_hit_row(hit: SessionHit) -> Row:
-    return header_row(hit.header) | {
-        "source": hit.source,
-        "live": hit.live,
-        "persisted": hit.persisted,
-        "tier": hit.tier,
-        "best_match": best_match_row(hit.best_match),
     }
 
 
@@ -101,23 +82,6 @@ def receipt_row(receipt: Receipt) -> Row:
         "unread": [{"session_id": item.session_id, "code": item.code} for item in receipt.unread],
         "lost_records": receipt.lost_records,
         "indexing": None if receipt.indexing is None else list(receipt.indexing),
-    }
-
-
-def session_page_row(page: SessionPage) -> Row:
-    return {
-        "hits": [session_hit_row(hit) for hit in page.hits],
-        "next_cursor": page.next_cursor,
-        "receipt": receipt_row(page.receipt),
-    }
-
-
-def event_page_row(page: EventPage) -> Row:
-    return {
-        "header": header_row(page.header),
-        "hits": [event_hit_row(hit) for hit in page.hits],
-        "next_cursor": page.next_cursor,
-        "receipt": receipt_row(page.receipt),
     }
 
 
@@ -182,17 +146,6 @@ def event_record_row(record: EventRecord) -> Row:
     }
 
 
-def event_document_row(document: EventDocument) -> Row:
-    return {
-        "session_id": document.session_id,
-        "seq": document.seq,
-        "type": document.type,
-        "time": document.time,
-        "surface": document.surface,
-        "text": document.text,
-    }
-
-
 def event_trace_row(trace: EventTrace) -> Row:
     return {
         "header": header_row(trace.header),
@@ -212,24 +165,4 @@ def event_window_row(window: EventWindow) -> Row:
         "events": [event_row(event) for event in window.events],
         "first_seq": window.first_seq,
         "last_seq": window.last_seq,
-    }
-
-
-def title_row(title: Title) -> Row:
-    return {
-        "title": title.title,
-        "message_seqs": list(title.message_seqs),
-        "source": title.source,
-        "seq": title.seq,
-        "time": title.time,
-    }
-
-
-def title_item_row(item: TitleItem, code: str | None) -> Row:
-    """``code``: the sanitised code of the item's failure, if it failed."""
-    return {
-        "session_id": item.session_id,
-        "header": None if item.header is None else header_row(item.header),
-        "title": None if item.title is None else title_row(item.title),
-        "error": code,
     }

@@ -15,7 +15,7 @@ from ..protocol.wire.codes import WireCode, WireError
 from ..protocol.wire.identity import Owner
 from ..protocol.wire.methods import check_params, find_method
 from .authority import check_attach, check_method, query_reach, resolve_caller
-from .failures import AbortReason, abort_error, failure_error
+from .failures import abort_error, failure_error
 from .requests import Follower, RunningRequest, deadline
 from .server_config import ServerConfig
 from .server_state import ServerState
@@ -44,25 +44,27 @@ class Answers:
         the handler settled, that is the answer, whatever the handler returned or raised (SPEC 11.2).
         """
         message = request.message
-        outcome: m.Answer | None = None
         at, deadline_ms = self._deadline(message)
-        with request.scope:
+        if at is None:  # most reads: no timer to set up
+            outcome = await self._outcome(request, send_progress)
+        else:
             async with deadline(request.signal, at, deadline_ms):
                 outcome = await self._outcome(request, send_progress)
         reason = request.abort_reason
         if reason is not None and not _is_done_write(message, outcome):
             return abort_error(request.id, reason)
-        return outcome or abort_error(request.id, AbortReason("disconnected"))
+        assert outcome is not None, "only an abort leaves no outcome"
+        return outcome
 
     def _deadline(self, message: m.Request) -> tuple[float | None, int]:
         """(absolute Trio time, milliseconds): the smaller of the tool's deadline and the caller's."""
-        asked = [getattr(message, "deadline_ms", None)]
+        deadline_ms: int | None = getattr(message, "deadline_ms", None)
         if isinstance(message, m.Call) and message.tool in self.state.tools:
-            asked.append(self.state.tools[message.tool].deadline_ms)
-        given = [value for value in asked if value is not None]
-        if not given:
+            own = self.state.tools[message.tool].deadline_ms
+            deadline_ms = own if deadline_ms is None else min(deadline_ms, own or deadline_ms)
+        if deadline_ms is None:
             return None, 0
-        return trio.current_time() + min(given) / 1000, min(given)
+        return trio.current_time() + deadline_ms / 1000, deadline_ms
 
     async def _outcome(self, request: RunningRequest, send_progress: SendProgress) -> m.Answer | None:
         """The handler's answer; None if it failed after an abort, which then is the answer."""

@@ -25,7 +25,7 @@ from ..protocol.wire.parts import split_answer
 from .answers import Answers
 from .authority import check_role
 from .backpressure import Outbox, OutboxClosed, SlowPeer
-from .failures import log_failure
+from .failures import AbortReason, abort_error, log_failure
 from .lanes import Lanes
 from .link import (
     CLOSE_GOING_AWAY,
@@ -95,9 +95,11 @@ class Connection:
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._write)
-                with self._reading:
-                    await self._read_all(nursery)
-                await self._settle_requests()
+                async with trio.open_nursery() as requests:
+                    with self._reading:
+                        await self._read_all(requests)
+                    await self._settle(requests)
+                # Leaving waited without bound, on purpose: what a handler shields must settle (SPEC 4.8).
                 await self._flush()
                 nursery.cancel_scope.cancel(reason="the connection ends")
         finally:
@@ -116,34 +118,34 @@ class Connection:
             self._end = Ending(code, reason, deliver=deliver)
             self._reading.cancel(reason=reason)
 
-    async def _read_all(self, nursery: trio.Nursery) -> None:
+    async def _read_all(self, requests: trio.Nursery) -> None:
         try:
             if self.link.encoding is None:
                 self._send_now(_unsupported())
                 raise Ending(CLOSE_PROTOCOL, "unsupported version")
             await self._authenticate()
             while True:
-                await self._read_one(nursery)
+                await self._read_one(requests)
         except Ending as end:
             self._end = self._end or end
         except LinkClosed as closed:
             self._end = self._end or Ending(CLOSE_NORMAL, _close_word(closed), deliver=False)
 
-    async def _settle_requests(self) -> None:
+    async def _settle(self, requests: trio.Nursery) -> None:
         """Tell what still runs, wait for it; a handler that does not notice is cancelled after a while."""
         if self._end is not None and not self._end.deliver:
             self._outbox.close()
         if not self._running:
             return
-        self.abort_requests("shutdown" if self._going_away else "disconnected")
-        with trio.move_on_after(self.config.settle_s):
+        kind: m.AbortKind = "shutdown" if self._going_away else "disconnected"
+        self.abort_requests(kind)
+        with trio.move_on_after(self.config.settle_s) as scope:
             await self._idle.wait()
-        for request in tuple(self._running.values()):
-            logger.warning("%s: request %d goes on without its peer; cancelled", self.id, request.id)
-            request.scope.cancel(reason="its peer has gone and it did not notice")
-        if self._running:
-            self._outbox.close()  # an answer may be waiting for room that will never come
-            await self._idle.wait()  # unbounded on purpose: what a handler shields must settle (SPEC 4.8)
+        if scope.cancelled_caught:
+            for request in self._running.values():
+                logger.warning("%s: request %d goes on without its peer; cancelled", self.id, request.id)
+                self._send_now(abort_error(request.id, request.abort_reason or AbortReason(kind)))
+            requests.cancel_scope.cancel(reason="their peer has gone and they did not notice")
 
     async def _flush(self) -> None:
         with trio.move_on_after(self.config.close_s):
@@ -227,9 +229,9 @@ class Connection:
         if self._bad_frames > self.config.bad_frames_max:
             raise Ending(CLOSE_PROTOCOL, "too many bad frames")
 
-    async def _read_one(self, nursery: trio.Nursery) -> None:
+    async def _read_one(self, requests: trio.Nursery) -> None:
         message = await self._receive()
-        self.state.count(m.tag_of(type(message)))
+        self.state.requests[m.TAGS[type(message)]] += 1
         if isinstance(message, m.Cancel):
             request = self._running.get(message.id)
             if request is not None:  # otherwise it has just been answered
@@ -237,9 +239,9 @@ class Connection:
         elif isinstance(message, m.Hello):
             self._refuse_frame(FrameError(WireCode.BAD_FRAME, "hello was said already"))
         else:
-            self._dispatch(nursery, message)
+            self._dispatch(requests, message)
 
-    def _dispatch(self, nursery: trio.Nursery, message: m.Request) -> None:
+    def _dispatch(self, requests: trio.Nursery, message: m.Request) -> None:
         """Start the request's task, or answer why not. Sync: arrival order is the order of the lanes."""
         assert self.owner is not None
         if message.id in self._running:
@@ -267,7 +269,7 @@ class Connection:
         if not self._running:
             self._idle = trio.Event()
         self._running[message.id] = request
-        nursery.start_soon(self._serve, request)
+        requests.start_soon(self._serve, request)
 
     def _lane_of(self, message: m.Request) -> Hashable:
         """Requests that must keep their order, and not overlap, share a lane (SPEC 16.5)."""

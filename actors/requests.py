@@ -21,13 +21,11 @@ class RunningRequest:
     """One request from dispatch to answer. Owner: its connection.
 
     Aborting tells the signal, once and with the first reason; the handler is then awaited to its end.
-    ``scope`` is cancelled only when a handler does not notice that its peer has gone.
     """
 
     message: Request
     ticket: Ticket | None = None
     signal: Signal = attrs.field(factory=Signal, init=False)
-    scope: trio.CancelScope = attrs.field(factory=trio.CancelScope, init=False, repr=False)
 
     @property
     def id(self) -> int:
@@ -57,14 +55,11 @@ class RunningRequest:
 
 
 @asynccontextmanager
-async def deadline(signal: Signal, at: float | None, deadline_ms: int) -> AsyncIterator[None]:
-    """Abort ``signal`` at the absolute Trio time ``at`` unless the block ends before; None: never.
+async def deadline(signal: Signal, at: float, deadline_ms: int) -> AsyncIterator[None]:
+    """Abort ``signal`` at the absolute Trio time ``at`` unless the block ends before.
 
     It only notifies (SPEC 12.2.2): the block itself is not cancelled. The timer is always released.
     """
-    if at is None:
-        yield
-        return
     async with trio.open_nursery() as nursery:
 
         async def expire() -> None:

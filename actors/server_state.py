@@ -45,9 +45,6 @@ class ServerState:
         self.unauthenticated.discard(connection.id)
         self.opened += 1
 
-    def count(self, tag: str) -> None:
-        self.requests[tag] += 1
-
     def count_answer(self, answer: m.Answer) -> None:
         if isinstance(answer, m.Error):
             self.errors[answer.code] += 1

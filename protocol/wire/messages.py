@@ -253,8 +253,11 @@ SERVER_MESSAGES: Final[tuple[type[Message], ...]] = (
 )  # fmt: skip
 
 
+TAGS: Final[dict[type[Message], str]] = {
+    kind: str(kind.__struct_config__.tag) for kind in (*CLIENT_MESSAGES, *SERVER_MESSAGES)
+}
+
+
 def tag_of(kind: type[Message]) -> str:
     """The value of ``type`` in this message's frames."""
-    tag = kind.__struct_config__.tag
-    assert isinstance(tag, str), kind
-    return tag
+    return TAGS[kind]

@@ -27,6 +27,11 @@ class Method:
     optional: tuple[str, ...] = ()
     searches: bool = False
     operator_only: bool = False
+    known: frozenset[str] = attrs.field(init=False, repr=False)
+
+    @known.default
+    def _known(self) -> frozenset[str]:
+        return frozenset((*self.required, *self.optional))
 
 
 _SEARCH: Final = ("event_filters", "match", "limit", "cursor")
@@ -93,7 +98,7 @@ def check_params(method: Method, params: JSON) -> dict[str, JSON]:
     for name in method.required:
         if name not in given:
             raise WireError(WireCode.INVALID_ARGS, f"`params.{name}` is missing")
-    if not given.keys() <= {*method.required, *method.optional}:
+    if not given.keys() <= method.known:
         raise WireError(WireCode.INVALID_ARGS, f"`{method.name}` has no such parameter")
     if "session_id" in given and not method.searches and not isinstance(given["session_id"], str):
         raise WireError(WireCode.INVALID_ARGS, "`params.session_id` must be text")

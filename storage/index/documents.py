@@ -61,6 +61,7 @@ class DocumentStore:
         self._codec = codec
         self._types: dict[str, int] = {}
         self._slots: dict[int, Slot] = {}
+        self._uncounted: set[int] = set()
         self.spans = Spans(connection)
         self._clear()
 
@@ -76,6 +77,7 @@ class DocumentStore:
         self._clear()
         self._types.clear()
         self._slots.clear()
+        self._uncounted.clear()
         self.spans.forget()
 
     def slot(self, sid: int) -> Slot:
@@ -101,6 +103,8 @@ class DocumentStore:
     def add(self, sid: int, documents: Sequence[Document]) -> None:
         """Add documents, ascending and above every stored seq. Raises: ValueError otherwise."""
         slot = self.slot(sid)
+        if documents:
+            self._uncounted.add(sid)
         for document in documents:
             if document.seq <= slot.last_seq:
                 raise ValueError(f"document {document.seq} of session {sid} after {slot.last_seq}")
@@ -236,11 +240,12 @@ class DocumentStore:
             (slot.numbers, slot.texts, slot.chars, slot.sid),
         )
 
-    def store_all_counts(self, sids: Iterable[int]) -> None:
-        """Write the counts of those sessions that were appended to."""
-        for sid in sids:
+    def store_all_counts(self) -> None:
+        """Write the counts of those sessions that were appended to since this was last asked for."""
+        for sid in self._uncounted:
             if (slot := self._slots.get(sid)) is not None:
                 self.store_counts(slot)
+        self._uncounted.clear()
 
     def committed(self) -> None:
         """Bound what is remembered; only now nothing in it waits to be written."""

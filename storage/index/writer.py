@@ -85,7 +85,7 @@ class Writer:
         self._documents.flush()
         if not self._moved:
             return
-        self._documents.store_all_counts(self._marked)
+        self._documents.store_all_counts()
         generation = self.generation() + 1
         self.set_meta("generation", str(generation).encode())
         execute = self._connection.execute
@@ -121,8 +121,7 @@ class Writer:
         return rows.find(self._connection, key)
 
     def _store_counts(self) -> None:
-        self._documents.flush()
-        self._documents.store_all_counts(self._marked)
+        self._documents.store_all_counts()
 
     def put_session(self, key: SessionKey, state: SessionState) -> int:
         before = self.find(key)

@@ -16,6 +16,7 @@ from ...protocol.event import SURFACES, Surface
 from ...protocol.tokens import parts, prepare
 from ..sqlite import Connection
 from ..text_codec import TextCodec
+from .bodies import Bodies, BodyRun
 from .rows import from_sql, to_sql
 from .schema import BLOCK_BITS, BLOCK_DOCUMENTS, BLOCK_MASK, SURFACE_NUMBERS, TAG
 from .spans import SpanRow, Spans
@@ -31,8 +32,7 @@ _FTS_DELETE: Final = (
     "INSERT INTO fts(fts, rowid, text, parts, search_text, search_parts) VALUES('delete', ?, ?, ?, ?, ?)"
 )
 _READ: Final = (
-    "SELECT d.seq, d.time, t.name, d.surface, d.search, b.text FROM doc AS d"
-    " JOIN body AS b ON b.doc = d.doc JOIN type AS t ON t.type = d.type"
+    "SELECT d.seq, d.time, t.name, d.surface, d.search FROM doc AS d JOIN type AS t ON t.type = d.type"
     " WHERE d.doc BETWEEN ? AND ? ORDER BY d.doc"
 )
 
@@ -62,12 +62,13 @@ class DocumentStore:
         self._types: dict[str, int] = {}
         self._slots: dict[int, Slot] = {}
         self._uncounted: set[int] = set()
-        self.spans = Spans(connection)
+        self.bodies = Bodies(connection, codec)
+        self.spans = Spans(connection, self.bodies)
         self._clear()
 
     def _clear(self) -> None:
         self._docs: list[tuple[int, int, int, int, int, int, int, int]] = []
-        self._bodies: list[tuple[int, bytes]] = []
+        self._runs: list[BodyRun] = []
         self._postings: list[Posting] = []
         self._new_spans: list[SpanRow] = []
         self._pending_chars = 0
@@ -125,7 +126,7 @@ class DocumentStore:
             (row_id, document.seq, document.time, self._type(kind), SURFACE_NUMBERS[document.surface], search,
              int(kind == "user/message"), len(text))
         )  # fmt: skip
-        self._bodies.append((row_id, self._codec.pack(text)))
+        BodyRun.extend(self._runs, row_id, text)
         self._postings.append(posting(row_id, slot.ws, bool(search), prepared, pieces))
         SpanRow.extend(self._new_spans, row_id, bool(search), prepared, pieces)
         slot.numbers, slot.last_seq = number + 1, document.seq
@@ -152,7 +153,7 @@ class DocumentStore:
         """All documents of a session, ascending."""
         slot = self.slot(sid)
         self.flush()
-        return read_documents(self._connection, self._codec, ranges(slot.blocks, 0, slot.numbers))
+        return read_documents(self._connection, self.bodies, ranges(slot.blocks, 0, slot.numbers))
 
     def flush(self) -> None:
         """Write what waits in memory."""
@@ -162,7 +163,7 @@ class DocumentStore:
         self._postings.sort()
         many = self._connection.executemany
         many("INSERT INTO doc VALUES(?, ?, ?, ?, ?, ?, ?, ?)", self._docs)
-        many("INSERT INTO body VALUES(?, ?)", sorted(self._bodies))
+        self.bodies.insert(sorted(self._runs, key=lambda run: run.first))
         many(_FTS_INSERT, self._postings)
         self.spans.insert(self._new_spans)
         self._clear()
@@ -219,19 +220,21 @@ class DocumentStore:
         return True
 
     def _remove(self, first: int, last: int, ws: int) -> None:
-        self.spans.cut(first, last, self._codec)
-        rows = self._connection.execute(
-            "SELECT d.doc, d.search, b.text FROM doc AS d JOIN body AS b ON b.doc = d.doc"
-            " WHERE d.doc BETWEEN ? AND ?",
-            (first, last),
-        ).fetchall()
+        self.spans.cut(first, last)
+        searches = {
+            doc
+            for (doc,) in self._connection.execute(
+                "SELECT doc FROM doc WHERE doc BETWEEN ? AND ? AND search = 1", (first, last)
+            ).fetchall()
+        }
         postings = []
-        for row_id, search, blob in rows:
-            prepared = prepare(self._codec.unpack(blob))
-            postings.append(posting(row_id, ws, bool(search), prepared, " ".join(parts(prepared))))
+        for row_id, text in self.bodies.between(first, last):
+            prepared = prepare(text)
+            pieces = " ".join(parts(prepared))
+            postings.append(posting(row_id, ws, row_id in searches, prepared, pieces))
         self._connection.executemany(_FTS_DELETE, postings)
         self._connection.execute("DELETE FROM doc WHERE doc BETWEEN ? AND ?", (first, last))
-        self._connection.execute("DELETE FROM body WHERE doc BETWEEN ? AND ?", (first, last))
+        self.bodies.cut(first, last)
 
     def store_counts(self, slot: Slot) -> None:
         """Write a session's document counts to its row."""
@@ -264,7 +267,7 @@ def posting(row_id: int, ws: int, search: bool, prepared: str, pieces: str) -> P
 
 
 def read_documents(
-    connection: Connection, codec: TextCodec, wanted: Iterable[tuple[int, int]]
+    connection: Connection, bodies: Bodies, wanted: Iterable[tuple[int, int]]
 ) -> list[Document]:
     """The documents in row-id ranges, in that order."""
     return [
@@ -273,11 +276,13 @@ def read_documents(
             type=from_sql(kind),
             time=time,
             surface=SURFACES[surface],
-            text=codec.unpack(text),
+            text=text,
             is_search=bool(search),
         )
         for first, last in wanted
-        for seq, time, kind, surface, search, text in connection.execute(_READ, (first, last)).fetchall()
+        for (seq, time, kind, surface, search), (_, text) in zip(
+            connection.execute(_READ, (first, last)).fetchall(), bodies.between(first, last), strict=True
+        )
     ]
 
 

@@ -104,14 +104,31 @@ class Reach:
         return inside and session.sid not in self.hidden
 
 
+@attrs.frozen
+class Only:
+    """A resolved clause: these sessions, and with ``or_roots`` those without a parent as well."""
+
+    sids: frozenset[int]
+    or_roots: bool = False
+
+
+@attrs.frozen(kw_only=True)
+class Share:
+    """One workspace's part of a reach: readable sessions and damaged records (SPEC 16.3)."""
+
+    workspace: str | None
+    sessions: int
+    losses: int
+
+
 @attrs.frozen(kw_only=True)
 class SearchSpec:
     """One validated search. ``query`` is normalised (SPEC 6.2); ``limit`` hits are wanted after ``after``.
 
     ``tools``: the decisions that hold in the tools only: prompts last among equal ``exact`` counts
     (SPEC 16.1.7), inherited copies collapsed, sub-agents under their parent (16.9).
-    ``only``: the sids that clauses about ids and parents have named, None without such a clause. Outward
-    ids are none of the index's business (SPEC 16.6.1), so whoever searches for a caller resolves them.
+    ``only``: what clauses about ids and parents have come to. Outward ids are none of the index's business
+    (SPEC 16.6.1), so whoever searches for a caller resolves them first.
     """
 
     query: str
@@ -122,12 +139,12 @@ class SearchSpec:
     after: Position | None = None
     tools: bool = False
     snippet_chars: int = SNIPPET_CHARS
-    only: frozenset[int] | None = None
+    only: tuple[Only, ...] = ()
 
     @property
     def narrows(self) -> bool:
         """Whether any filter is set."""
-        return bool(self.session_clauses or self.event_clauses) or self.only is not None
+        return bool(self.session_clauses or self.event_clauses or self.only)
 
 
 @attrs.frozen(kw_only=True)
@@ -306,6 +323,10 @@ class IndexReader(Protocol):
 
     def losses(self, reach: Reach) -> int:
         """Damaged records of the sessions in reach, ``excluded`` not counted."""
+        ...
+
+    def shares(self, reach: Reach) -> list[Share]:
+        """``count`` and ``losses`` for each workspace that has readable sessions, by name, None first."""
         ...
 
     def with_ids(self, ids: Iterable[str]) -> list[StoredSession]:

@@ -110,13 +110,13 @@ class ExactSearch:
     def _by_text(self, rows: Sql) -> list[Hit]:
         where = self._where(rows)
         found = self.looking.connection.execute(
-            f"SELECT {_COLUMNS}, b.text FROM fts AS f CROSS JOIN doc AS d ON d.doc = f.rowid"
-            f" CROSS JOIN body AS b ON b.doc = f.rowid{where.text}",
+            f"SELECT {_COLUMNS} FROM fts AS f CROSS JOIN doc AS d ON d.doc = f.rowid{where.text}"
+            " ORDER BY f.rowid",
             where.values,
-        )
+        ).fetchall()
         hits = []
         for row in found:
-            count = self._count(self.looking.codec.unpack(row[7]))
+            count = self._count(self.looking.text(row[0]))
             if count:  # a phrase longer than what the engine was given may still differ
                 hits.append(self._hit(row, count))
         hits.sort(key=lambda hit: hit.keys)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 
 from ..sqlite import Connection
-from ..text_codec import TextCodec
+from .bodies import Bodies
 from .door import StoredSession
 from .families import Families
 from .ranked import Hit, Keys, session_tie
@@ -19,7 +19,7 @@ class Looking:
     """Shared by the tiers of one search. ``tools``: copies and sub-agents are folded (SPEC 16.9)."""
 
     connection: Connection
-    codec: TextCodec
+    bodies: Bodies
     scope: Scope
     query: str
     tools: bool
@@ -42,9 +42,7 @@ class Looking:
 
     def text(self, row: int) -> str:
         """A document's text."""
-        found = self.connection.execute("SELECT text FROM body WHERE doc = ?", (row,)).fetchone()
-        assert found is not None, "a posting's document exists in the same snapshot"
-        return self.codec.unpack(found[0])
+        return self.bodies.text(row)
 
     def type_name(self, number: int) -> str:
         name = self._types.get(number)

@@ -12,10 +12,20 @@ from .. import sqlite
 from ..sqlite import Connection
 from ..text_codec import TextCodec
 from . import rows, visibility
+from .bodies import Bodies
 from .documents import ranges, read_documents
-from .door import EventsFound, Reach, SearchSpec, SessionKey, SessionsFound, Skeleton, StoredSession
+from .door import (
+    EventsFound,
+    Reach,
+    SearchSpec,
+    SessionKey,
+    SessionsFound,
+    Share,
+    Skeleton,
+    StoredSession,
+)
 from .families import parent_of
-from .rows import to_sql
+from .rows import from_sql, to_sql
 from .schema import BLOCK_BITS, BLOCK_MASK
 from .scope import Sql, any_of, joined, reach_conditions, session_conditions
 from .searcher import Searcher
@@ -43,9 +53,11 @@ class Reader:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._codec = TextCodec()
-        self._searcher = Searcher(connection, self._codec)
+        self._bodies = Bodies(connection, self._codec)
+        self._searcher = Searcher(connection, self._bodies)
 
     def snapshot(self) -> AbstractContextManager[None]:
+        self._bodies.forget()
         return sqlite.snapshot(self._connection)
 
     def _listed(self, where: Sql, order: str) -> list[StoredSession]:
@@ -92,6 +104,19 @@ class Reader:
     def losses(self, reach: Reach) -> int:
         return self._sum("coalesce(sum(s.losses), 0)", reach_conditions(reach))
 
+    def shares(self, reach: Reach) -> list[Share]:
+        where = joined(reach_conditions(reach))
+        found = self._connection.execute(
+            "SELECT w.cwd, count(*), sum(s.losses) FROM session AS s JOIN workspace AS w ON w.ws = s.ws"
+            f" WHERE {where.text} GROUP BY s.ws",
+            where.values,
+        ).fetchall()
+        shares = [
+            Share(workspace=None if cwd is None else from_sql(cwd), sessions=sessions, losses=losses)
+            for cwd, sessions, losses in found
+        ]
+        return sorted(shares, key=lambda share: (share.workspace is not None, share.workspace or ""))
+
     def _sum(self, what: str, conditions: Sequence[Sql]) -> int:
         where = joined(conditions)
         row = self._connection.execute(
@@ -129,7 +154,7 @@ class Reader:
                 "SELECT block FROM block WHERE sid = ? ORDER BY block", (sid,)
             ).fetchall()
         ]
-        return read_documents(self._connection, self._codec, ranges(blocks, 0, session.documents))
+        return read_documents(self._connection, self._bodies, ranges(blocks, 0, session.documents))
 
     def document(self, sid: int, seq: int) -> Document | None:
         for (block,) in self._connection.execute("SELECT block FROM block WHERE sid = ?", (sid,)).fetchall():
@@ -138,7 +163,7 @@ class Reader:
                 "SELECT doc FROM doc WHERE doc BETWEEN ? AND ? AND seq = ?", (low, high, seq)
             ).fetchone()
             if row is not None:
-                return read_documents(self._connection, self._codec, [(row[0], row[0])])[0]
+                return read_documents(self._connection, self._bodies, [(row[0], row[0])])[0]
         return None
 
     def generation(self) -> int:

@@ -166,14 +166,12 @@ class RelaxedSearch:
     def _scored(self, row: int, mask: int) -> tuple[float, int, int, int]:
         """(negative score, negative time, negative seq, row) of one event."""
         found = self._looking.connection.execute(
-            "SELECT d.seq, d.time, d.prompt, d.chars, b.text FROM doc AS d JOIN body AS b ON b.doc = d.doc"
-            " WHERE d.doc = ?",
-            (row,),
+            "SELECT seq, time, prompt, chars FROM doc WHERE doc = ?", (row,)
         ).fetchone()
         assert found is not None, "a posting's document exists in the same snapshot"
-        seq, time, prompt, chars, blob = found
+        seq, time, prompt, chars = found
         evidence = self._evidence
-        match = self.matcher.match(self._looking.codec.unpack(blob))
+        match = self.matcher.match(self._looking.text(row))
         counts = {n: c for n, c in match.counts.items() if n in evidence.informative}
         for number in evidence.informative:
             if mask >> number & 1:

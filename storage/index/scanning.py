@@ -25,12 +25,10 @@ def scan(looking: Looking, prompts_last: bool) -> list[Hit] | None:
     if counted is None or counted[0] > SCAN_DOCUMENTS_MAX:
         return None
     hits = []
-    for row, seq, time, kind, surface, prompt, chars, blob in looking.connection.execute(
-        "SELECT d.doc, d.seq, d.time, d.type, d.surface, d.prompt, d.chars,"
-        f" (SELECT text FROM body WHERE doc = d.doc) {where}",
-        values,
-    ):
-        count = len(find_literal(looking.codec.unpack(blob), looking.query))
+    for row, seq, time, kind, surface, prompt, chars in looking.connection.execute(
+        f"SELECT d.doc, d.seq, d.time, d.type, d.surface, d.prompt, d.chars {where} ORDER BY d.doc", values
+    ).fetchall():
+        count = len(find_literal(looking.text(row), looking.query))
         if count:
             keys = (0, -count, prompt if prompts_last else 0, chars, -time)
             hits.append(Hit(row, looking.sid_of(row), seq, time, kind, surface, keys))

@@ -13,7 +13,7 @@ from ...protocol.tokens import TOKENS_VERSION
 from .. import sqlite
 from ..sqlite import Connection
 
-INDEX_VERSION: Final = 1
+INDEX_VERSION: Final = 2
 """Raised with every change of tables or of what is stored in them. TOKENS_VERSION is checked apart."""
 
 BLOCK_BITS: Final = 12
@@ -51,7 +51,7 @@ _STATEMENTS: Final = (
     # what an ordinary search sees
     """CREATE TABLE doc(doc INTEGER PRIMARY KEY, seq INT NOT NULL, time INT NOT NULL, type INT NOT NULL,
         surface INT NOT NULL, search INT NOT NULL, prompt INT NOT NULL, chars INT NOT NULL)""",
-    "CREATE TABLE body(doc INTEGER PRIMARY KEY, text BLOB NOT NULL)",
+    "CREATE TABLE body(doc INTEGER PRIMARY KEY, texts BLOB NOT NULL)",
     "CREATE TABLE skeleton(sid INT NOT NULL, seq INT NOT NULL, rows BLOB NOT NULL, PRIMARY KEY(sid, seq))"
     " WITHOUT ROWID",
     # Text first: a posting outside column 0 carries a marker, which made the index 41 % larger.

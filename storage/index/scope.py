@@ -26,7 +26,7 @@ from ...protocol.filters import (
     TypeClause,
 )
 from ..sqlite import Connection, SqlValue
-from .door import Reach
+from .door import Only, Reach
 from .rows import to_sql
 from .schema import BLOCK_BITS, BLOCK_MASK, SURFACE_NUMBERS
 
@@ -171,14 +171,13 @@ def open_scope(
     reach: Reach,
     session_clauses: Sequence[SessionClause],
     event_clauses: Sequence[EventClause],
-    only: frozenset[int] | None = None,
+    only: Sequence[Only] = (),
 ) -> Scope:
     """Work out what a search over many sessions looks at."""
     conditions = reach_conditions(reach) + session_conditions(session_clauses, reach.live)
-    if only is not None:
-        conditions.append(Sql("s.sid IN (SELECT value FROM json_each(?))", (numbers(only),)))
+    conditions += [_named(one) for one in only]
     sids: frozenset[int] | None = None
-    if reach.workspaces is not None or session_clauses or only is not None:
+    if reach.workspaces is not None or session_clauses or only:
         where = joined(conditions)
         found = connection.execute(
             f"SELECT s.sid FROM session AS s JOIN workspace AS w ON w.ws = s.ws WHERE {where.text}",
@@ -205,6 +204,11 @@ def open_scope(
         with_searches=any(isinstance(clause, TypeClause) for clause in event_clauses),
         reach=reach,
     )
+
+
+def _named(only: Only) -> Sql:
+    roots = " OR s.parent IS NULL" if only.or_roots else ""
+    return Sql(f"(s.sid IN (SELECT value FROM json_each(?)){roots})", (numbers(only.sids),))
 
 
 def session_scope(connection: Connection, reach: Reach, sid: int, clauses: Sequence[EventClause]) -> Scope:

@@ -10,7 +10,7 @@ from ...protocol.records import TIERS, Tier
 from ...protocol.snippet import best_window_start, snippet
 from ...protocol.tokens import Places, phrase_spans, tokens
 from ..sqlite import Connection
-from ..text_codec import TextCodec
+from .bodies import Bodies
 from .door import EventsFound, Facts, FoundEvent, FoundInSession, Reach, SearchSpec, SessionsFound
 from .evidence import Evidence, Totals
 from .exact import ExactSearch, exact_events, exact_sessions
@@ -28,13 +28,13 @@ _NUL_AND_MARKERS = str.maketrans({0: "\ufffd", 0xFDD0: "\ufffd", 0xFDD1: "\ufffd
 class Searcher:
     """Searches on one read-only connection, inside its caller's transaction."""
 
-    def __init__(self, connection: Connection, codec: TextCodec) -> None:
+    def __init__(self, connection: Connection, bodies: Bodies) -> None:
         self._connection = connection
-        self._codec = codec
+        self._bodies = bodies
 
     def sessions(self, spec: SearchSpec, reach: Reach) -> SessionsFound:
         scope = open_scope(self._connection, reach, spec.session_clauses, spec.event_clauses, spec.only)
-        run = _Run(self._connection, self._codec, spec, scope)
+        run = _Run(self._connection, self._bodies, spec, scope)
         want = spec.limit + 1
         found: list[tuple[Tier, Group]] = []
         if run.reaches("exact"):
@@ -53,7 +53,7 @@ class Searcher:
 
     def events(self, spec: SearchSpec, reach: Reach, sid: int) -> EventsFound:
         scope = session_scope(self._connection, reach, sid, spec.event_clauses)
-        run = _Run(self._connection, self._codec, spec, scope)
+        run = _Run(self._connection, self._bodies, spec, scope)
         want = spec.limit + 1
         found: list[tuple[Tier, Hit, Keys]] = []
         if run.reaches("exact"):
@@ -112,9 +112,9 @@ class Searcher:
 class _Run:
     """What one search keeps between its tiers."""
 
-    def __init__(self, connection: Connection, codec: TextCodec, spec: SearchSpec, scope: Scope) -> None:
+    def __init__(self, connection: Connection, bodies: Bodies, spec: SearchSpec, scope: Scope) -> None:
         self.spec = spec
-        self.looking = Looking(connection, codec, scope, spec.query, spec.tools)
+        self.looking = Looking(connection, bodies, scope, spec.query, spec.tools)
         self.phrase = tokens(spec.query)
         self.tiers: list[Tier] = []
         self.too_broad = False

@@ -15,7 +15,7 @@ import attrs
 
 from ...protocol.tokens import parts, prepare
 from ..sqlite import Connection
-from ..text_codec import TextCodec
+from .bodies import Bodies
 from .schema import BLOCK_BITS, BLOCK_MASK
 
 SPAN_DOCUMENTS_MAX: Final = 512
@@ -32,7 +32,7 @@ class SpanRow:
     last: int
     search: bool
     chars: int
-    words: list[str]
+    words: set[str]
 
     @property
     def row_id(self) -> int:
@@ -48,19 +48,19 @@ class SpanRow:
                 row.last = row_id
                 break
         else:
-            row = SpanRow(row_id, row_id, search, 0, [])
+            row = SpanRow(row_id, row_id, search, 0, set())
             rows.append(row)
-        row.words.append(prepared)
-        if pieces:
-            row.words.append(pieces)
+        row.words.update(prepared.split())  # each distinct word once: half the work for the engine
+        row.words.update(pieces.split())
         row.chars += len(prepared)
 
 
 class Spans:
     """The span tables of one writer connection."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, bodies: Bodies) -> None:
         self._connection = connection
+        self._bodies = bodies
         self._loose: dict[int, int] | None = None
 
     def forget(self) -> None:
@@ -71,7 +71,7 @@ class Spans:
         ordered = sorted(rows, key=lambda row: row.row_id)
         self._connection.executemany(
             "INSERT INTO span(rowid, words) VALUES(?, ?)",
-            [(row.row_id, "\n".join(row.words)) for row in ordered],
+            [(row.row_id, " ".join(row.words)) for row in ordered],
         )
         self._connection.executemany(
             "INSERT INTO span_end VALUES(?, ?)", [(row.row_id, row.last) for row in ordered]
@@ -81,7 +81,7 @@ class Spans:
                 block = row.first >> BLOCK_BITS
                 self._loose[block] = self._loose.get(block, 0) + 1
 
-    def cut(self, first: int, last: int, codec: TextCodec) -> None:
+    def cut(self, first: int, last: int) -> None:
         """Take the documents ``first``..``last`` out of the spans of their block. Their bodies still stand.
 
         ``last`` is the block's last document: only tails are cut.
@@ -90,9 +90,9 @@ class Spans:
         left: list[SpanRow] = []
         for row_id, end in self._rows(block):
             if end >= first:
-                self._delete(row_id, end, codec)
+                self._delete(row_id, end)
                 if abs(row_id) < first:
-                    left += self._gather(row_id, first - 1, codec)
+                    left += self._gather(row_id, first - 1)
         self.insert(left)
 
     def _rows(self, block: int) -> list[tuple[int, int]]:
@@ -106,31 +106,36 @@ class Spans:
             ).fetchall()
         ]
 
-    def _delete(self, row_id: int, end: int, codec: TextCodec) -> None:
-        words = [word for row in self._gather(row_id, end, codec) for word in row.words]
+    def _delete(self, row_id: int, end: int) -> None:
+        words = [word for row in self._gather(row_id, end) for word in row.words]
         self._connection.execute(
-            "INSERT INTO span(span, rowid, words) VALUES('delete', ?, ?)", (row_id, "\n".join(words))
+            "INSERT INTO span(span, rowid, words) VALUES('delete', ?, ?)", (row_id, " ".join(words))
         )
         self._connection.execute("DELETE FROM span_end WHERE doc = ?", (row_id,))
 
-    def _gather(self, row_id: int, end: int, codec: TextCodec) -> list[SpanRow]:
+    def _gather(self, row_id: int, end: int) -> list[SpanRow]:
         """The row made anew from the text copies of its documents up to ``end``; none without any."""
         search = row_id < 0
+        wanted = {
+            doc
+            for (doc,) in self._connection.execute(
+                "SELECT doc FROM doc WHERE doc BETWEEN ? AND ? AND search = ?",
+                (abs(row_id), end, int(search)),
+            ).fetchall()
+        }
         rows: list[SpanRow] = []
-        for doc, blob in self._connection.execute(
-            "SELECT b.doc, b.text FROM body AS b JOIN doc AS d ON d.doc = b.doc"
-            " WHERE b.doc BETWEEN ? AND ? AND d.search = ?",
-            (abs(row_id), end, int(search)),
-        ).fetchall():
-            prepared = prepare(codec.unpack(blob))
+        for doc, text in self._bodies.between(abs(row_id), end):
+            if doc not in wanted:
+                continue
+            prepared = prepare(text)
             if not rows:
-                rows.append(SpanRow(doc, doc, search, 0, []))
+                rows.append(SpanRow(doc, doc, search, 0, set()))
             rows[0].last = doc
-            rows[0].words += [prepared, " ".join(parts(prepared))]
+            rows[0].words.update(prepared.split(), parts(prepared))
         return rows
 
-    def join_step(self, codec: TextCodec) -> bool:
-        """Join the small rows of one block. True while another block waits."""
+    def join_step(self) -> bool:
+        """Join the small rows of one block, and its text copies. True while another block waits."""
         if self._loose is None:
             self._loose = dict(
                 self._connection.execute(
@@ -140,11 +145,12 @@ class Spans:
         waiting = [block for block, count in self._loose.items() if count > LOOSE_ROWS_MAX]
         if not waiting:
             return False
-        self._join(waiting[0], codec)
+        self._bodies.join(waiting[0])
+        self._join(waiting[0])
         self._loose[waiting[0]] = 0
         return len(waiting) > 1
 
-    def _join(self, block: int, codec: TextCodec) -> None:
+    def _join(self, block: int) -> None:
         joined: list[SpanRow] = []
         growing: dict[bool, SpanRow] = {}
         for row_id, end in self._rows(block):
@@ -152,8 +158,8 @@ class Spans:
             if end - abs(row_id) >= SPAN_DOCUMENTS_MAX // 2:
                 growing.pop(search, None)  # no row may reach across another one of its kind
                 continue
-            gathered = self._gather(row_id, end, codec)
-            self._delete(row_id, end, codec)
+            gathered = self._gather(row_id, end)
+            self._delete(row_id, end)
             for row in gathered:
                 before = growing.get(search)
                 if before is None or row.last - before.first >= SPAN_DOCUMENTS_MAX:
@@ -161,5 +167,5 @@ class Spans:
                     growing[search] = row
                 else:
                     before.last = row.last
-                    before.words += row.words
+                    before.words |= row.words
         self.insert(joined)

@@ -239,7 +239,7 @@ class Writer:
                 more = more or self._connection.total_changes - before > 1
         try:
             with sqlite.transaction(self._connection):
-                return self._documents.spans.join_step(self._codec) or more
+                return self._documents.spans.join_step() or more
         except BaseException:
             self._documents.forget_all()
             raise

@@ -1,0 +1,122 @@
+"""Text copies: one row holds the texts of a run of consecutive documents of one block.
+
+A row's key is the row id of its first document. An append writes a small row; idle time joins them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+import attrs
+
+from ..sqlite import Connection
+from ..text_codec import TextCodec
+from .schema import BLOCK_BITS, BLOCK_MASK
+
+RUN_CHARS_MAX: Final = 16_000
+_KEPT_RUNS_MAX: Final = 64
+
+
+@attrs.define(eq=False)
+class BodyRun:
+    """A row being gathered: the texts of the documents ``first`` and on."""
+
+    first: int
+    chars: int
+    texts: list[str]
+
+    @staticmethod
+    def extend(runs: list[BodyRun], row: int, text: str) -> None:
+        """Add a document to the last run if it follows there and fits, else open a new run."""
+        if runs:
+            run = runs[-1]
+            follows = run.first + len(run.texts) == row and run.first >> BLOCK_BITS == row >> BLOCK_BITS
+            if follows and run.chars + len(text) <= RUN_CHARS_MAX:
+                run.texts.append(text)
+                run.chars += len(text)
+                return
+        runs.append(BodyRun(row, len(text), [text]))
+
+
+class Bodies:
+    """The text copies, read through a few unpacked runs. One owner at a time."""
+
+    def __init__(self, connection: Connection, codec: TextCodec) -> None:
+        self._connection = connection
+        self._codec = codec
+        self._kept: dict[int, list[str]] = {}
+
+    def forget(self) -> None:
+        """Drop the unpacked runs: another transaction may see other texts."""
+        self._kept.clear()
+
+    def text(self, row: int) -> str:
+        """A document's text. Raises: KeyError: there is no such document."""
+        for first in reversed(self._kept):  # the run looked at last is the likeliest
+            if first <= row < first + len(self._kept[first]):
+                return self._kept[first][row - first]
+        found = self._connection.execute(
+            "SELECT doc, texts FROM body WHERE doc <= ? ORDER BY doc DESC LIMIT 1", (row,)
+        ).fetchone()
+        if found is None:
+            raise KeyError(row)
+        first: int = found[0]
+        texts = self._codec.unpack(found[1])
+        if row - first >= len(texts):
+            raise KeyError(row)
+        if len(self._kept) >= _KEPT_RUNS_MAX:
+            self._kept.clear()
+        self._kept[first] = texts
+        return texts[row - first]
+
+    def between(self, first: int, last: int) -> Iterator[tuple[int, str]]:
+        """Row ids and texts of the documents ``first``..``last`` of one block, in order."""
+        rows = self._connection.execute(
+            "SELECT doc, texts FROM body WHERE doc BETWEEN"
+            " coalesce((SELECT max(doc) FROM body WHERE doc <= ?1), ?1) AND ?2 ORDER BY doc",
+            (first, last),
+        ).fetchall()
+        for start, blob in rows:
+            for row, text in enumerate(self._codec.unpack(blob), start):
+                if first <= row <= last:
+                    yield row, text
+
+    def insert(self, runs: Sequence[BodyRun]) -> None:
+        self._connection.executemany(
+            "INSERT INTO body VALUES(?, ?)", [(run.first, self._codec.pack(run.texts)) for run in runs]
+        )
+
+    def cut(self, first: int, last: int) -> None:
+        """Remove the documents ``first``..``last``; ``last`` is the last one of its block."""
+        kept = self._connection.execute(
+            "SELECT doc FROM body WHERE doc < ? AND doc >= ? ORDER BY doc DESC LIMIT 1",
+            (first, first & ~BLOCK_MASK),
+        ).fetchone()
+        runs: list[BodyRun] = []
+        if kept is not None:
+            for row, text in self.between(kept[0], first - 1):
+                BodyRun.extend(runs, row, text)
+        low = first if kept is None else kept[0]
+        self._connection.execute("DELETE FROM body WHERE doc BETWEEN ? AND ?", (low, last))
+        self.insert(runs)
+
+    def join(self, block: int) -> None:
+        """Pack the documents of one block into as few rows as fit."""
+        low, high = block << BLOCK_BITS, block << BLOCK_BITS | BLOCK_MASK
+        runs = _repacked(self.between(low, high))
+        before = self._connection.execute(
+            "SELECT doc FROM body WHERE doc BETWEEN ? AND ? ORDER BY doc", (low, high)
+        ).fetchall()
+        stay = {doc for (doc,) in before} & {run.first for run in runs}
+        if len(before) == len(stay) == len(runs):
+            return
+        self._connection.execute("DELETE FROM body WHERE doc BETWEEN ? AND ?", (low, high))
+        self.insert(runs)
+
+
+def _repacked(texts: Iterable[tuple[int, str]]) -> list[BodyRun]:
+    runs: list[BodyRun] = []
+    for row, text in texts:
+        BodyRun.extend(runs, row, text)
+    return runs

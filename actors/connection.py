@@ -10,15 +10,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Hashable
-from typing import Final
 
 import attrs
 import trio
 
 from ..protocol.wire import messages as m
-from ..protocol.wire.codec import SERVER_CODECS, Codec, Frame, FrameError
+from ..protocol.wire.codec import SERVER_CODECS, Codec, FrameError
 from ..protocol.wire.codes import WireCode, WireError
-from ..protocol.wire.identity import Owner
+from ..protocol.wire.identity import Owner, Role
 from ..protocol.wire.limits import PROTOCOL_VERSION
 from ..protocol.wire.methods import METHODS
 from ..protocol.wire.parts import split_answer
@@ -26,6 +25,7 @@ from .answers import Answers
 from .authority import check_role
 from .backpressure import Outbox, OutboxClosed, SlowPeer
 from .failures import AbortReason, abort_error, log_failure
+from .incoming import FrameTooLarge, Incoming
 from .lanes import Lanes
 from .link import (
     CLOSE_GOING_AWAY,
@@ -43,9 +43,6 @@ from .server_state import ServerState
 from .wire_service import WireService
 
 logger = logging.getLogger(__name__)
-
-THREAD_BYTES: Final = 64 * 1024
-"""Frames above this leave the event loop when they need the slow decoder (some 5 MB/s of Python)."""
 
 
 class Ending(Exception):
@@ -72,6 +69,7 @@ class Connection:
     client: m.Software | None = attrs.field(default=None, init=False)
     _answers: Answers | None = attrs.field(default=None, init=False, repr=False)
     _codec: Codec[m.ClientMessage] = attrs.field(init=False, repr=False)
+    _incoming: Incoming = attrs.field(init=False, repr=False)
     _outbox: Outbox = attrs.field(init=False, repr=False)
     _running: dict[int, RunningRequest] = attrs.field(factory=dict, init=False, repr=False)
     _lanes: Lanes = attrs.field(factory=Lanes, init=False, repr=False)
@@ -81,10 +79,12 @@ class Connection:
     _going_away: bool = attrs.field(default=False, init=False)
     _bad_frames: int = attrs.field(default=0, init=False)
     _pinged_at: float | None = attrs.field(default=None, init=False)
+    _suspected: bool = attrs.field(default=False, init=False)
     _idle: trio.Event = attrs.field(factory=trio.Event, init=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
         self._codec = SERVER_CODECS[self.link.encoding or "json"]
+        self._incoming = Incoming(self.link, self._codec, self.config.frame_bytes, self.state.slow_decoder)
         self._outbox = Outbox(self.config.unsent_bytes)
         self._idle.set()
 
@@ -154,7 +154,10 @@ class Connection:
     async def _detach_all(self) -> None:
         if self.owner is not None:
             for session_id in sorted(self._sessions):
-                await self.service.detach(session_id, self.owner)
+                try:
+                    await self.service.detach(session_id, self.owner)
+                except Exception as exc:  # the others must be detached all the same
+                    log_failure("detach", None, WireCode.INTERNAL.value, exc, level=logging.ERROR)
 
     # ------------------------------------------------------------ reading
 
@@ -178,50 +181,20 @@ class Connection:
         self._answers = Answers(self.service, self.config, self.state, self.owner, self._sessions)
         self.link.stream.budget_bytes = None
         self.state.authenticated(self)
-        self._send_now(self._welcome(self.owner))
-
-    def _welcome(self, owner: Owner) -> m.Welcome:
-        config = self.config
-        return m.Welcome(
-            protocol=PROTOCOL_VERSION,
-            server=m.Software(name=config.server_name, version=config.server_version),
-            instance=self.state.instance,
-            role=owner.role,
-            limits=m.Limits(
-                frame_bytes=config.frame_bytes,
-                part_bytes=config.part_bytes,
-                fetch_bytes=config.fetch_bytes,
-                in_flight=config.in_flight,
-                keepalive_ms=int(config.keepalive_s * 1000),
-            ),
-            features=["follow", "parts"],
-        )
+        self._send_now(welcome(self.config, self.state.instance, entry.role))
 
     async def _receive(self) -> m.ClientMessage:
         """The next message. Raises: LinkClosed, Ending. Bad frames are answered and skipped."""
         while True:
-            frame = await self.link.receive()
-            if isinstance(frame, str) and self._too_large(frame):
-                raise Ending(CLOSE_TOO_LARGE, f"a frame may have {self.config.frame_bytes} bytes")
             try:
-                return await self._decode(frame)
+                return await self._incoming.next()
+            except FrameTooLarge:
+                bound = self.config.frame_bytes
+                raise Ending(CLOSE_TOO_LARGE, f"a frame may have {bound} bytes") from None
             except FrameError as error:
                 if self.owner is None:
                     raise Ending(CLOSE_POLICY, "unauthenticated") from None
                 self._refuse_frame(error)
-
-    async def _decode(self, frame: Frame) -> m.ClientMessage:
-        if len(frame) <= THREAD_BYTES:
-            return self._codec.decode(frame)
-        if self._codec.encoding == "json":
-            message = self._codec.decode_quickly(frame)
-            if message is not None:
-                return message
-        return await trio.to_thread.run_sync(self._codec.decode, frame)
-
-    def _too_large(self, text: str) -> bool:
-        """The library counts characters; text of few bytes each can be four times as long."""
-        return 4 * len(text) > self.config.frame_bytes < len(text.encode("utf-8", "surrogatepass"))
 
     def _refuse_frame(self, error: FrameError) -> None:
         self._bad_frames += 1
@@ -369,21 +342,48 @@ class Connection:
         """Set while no request runs."""
         return self._idle
 
-    def watch(self, now: float, nursery: trio.Nursery) -> None:
-        """Look at silence, stalls and the token; called by the server every ``watch_s``."""
-        stream, config = self.link.stream, self.config
+    def watch(self, now: float, pings: trio.Nursery) -> None:
+        """Look at silence, stalls and the token; called by the server every ``watch_s``.
+
+        Silence and stalls must be seen twice: after a pause of our own (a blocked loop, a sleeping laptop)
+        bytes may be waiting that nobody has had time to take.
+        """
         if self.owner is not None and not self.state.tokens.holds(self.owner.token_id):
             self._send_now(m.Error(code=WireCode.UNAUTHENTICATED.value, message="the token was revoked"))
             self.end(CLOSE_POLICY, "token revoked")
-        elif stream.stalled_s(now) > config.stall_s:
-            self.end(CLOSE_POLICY, "slow reader", deliver=False)
+            return
+        stream, config = self.link.stream, self.config
+        fault: tuple[int, str] | None = None
+        if stream.stalled_s(now) > config.stall_s:
+            fault = (CLOSE_POLICY, "slow reader")
         elif now - stream.heard_at < config.keepalive_s:
             self._pinged_at = None
         elif self._pinged_at is None:
             self._pinged_at = now
-            nursery.start_soon(self.link.ping)
+            pings.start_soon(self.link.ping)
         elif now - self._pinged_at > config.keepalive_timeout_s:
-            self.end(CLOSE_GOING_AWAY, "keepalive timeout", deliver=False)
+            fault = (CLOSE_GOING_AWAY, "keepalive timeout")
+        if fault is not None and self._suspected:
+            self.end(*fault, deliver=False)
+        self._suspected = fault is not None
+
+
+def welcome(config: ServerConfig, instance: str, role: Role) -> m.Welcome:
+    """What a peer is told when it is let in."""
+    return m.Welcome(
+        protocol=PROTOCOL_VERSION,
+        server=m.Software(name=config.server_name, version=config.server_version),
+        instance=instance,
+        role=role,
+        limits=m.Limits(
+            frame_bytes=config.frame_bytes,
+            part_bytes=config.part_bytes,
+            fetch_bytes=config.fetch_bytes,
+            in_flight=config.in_flight,
+            keepalive_ms=int(config.keepalive_s * 1000),
+        ),
+        features=["follow", "parts"],
+    )
 
 
 def _unsupported() -> m.Error:

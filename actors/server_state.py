@@ -7,6 +7,7 @@ from collections import Counter
 from typing import Protocol
 
 import attrs
+import trio
 
 from ..protocol.json_value import JSON
 from ..protocol.wire import messages as m
@@ -35,6 +36,8 @@ class ServerState:
     ends: Counter[str] = attrs.field(factory=Counter, init=False)
     refused: Counter[str] = attrs.field(factory=Counter, init=False)
     opened: int = attrs.field(default=0, init=False)
+    slow_decoder: trio.CapacityLimiter = attrs.field(factory=lambda: trio.CapacityLimiter(1), init=False)
+    """One thread for the frames that need Python to decode: more would only take the loop's turns."""
 
     def __attrs_post_init__(self) -> None:
         self.exclusive_tools = frozenset(

@@ -88,6 +88,23 @@ async def test_a_lost_connection_detaches_its_sessions_and_no_others() -> None:
         assert live == {"kept"}
 
 
+async def test_a_detach_that_fails_leaves_no_other_session_behind(caplog: pytest.LogCaptureFixture) -> None:
+    class Failing(FakeService):
+        async def detach(self, session_id: str, owner: Any) -> None:
+            if session_id == "b":
+                raise RuntimeError("broken")
+            await super().detach(session_id, owner)
+
+    async with open_edge(Failing()) as edge:
+        async with edge.peer() as peer:
+            for session_id in ("a", "b", "c"):
+                await peer.ask(m.Attach(id=1, session=header(session_id)))
+        await edge.settled()
+        assert {name for name, stored in edge.service.sessions.items() if stored.token_id} == {"b"}
+    assert [record.levelname for record in caplog.records] == ["ERROR"]
+    caplog.clear()
+
+
 async def test_pipelined_requests_of_one_session_keep_their_order() -> None:
     async with open_edge() as edge, edge.peer() as peer:
         await peer.send(m.Attach(id=1, session=header()))

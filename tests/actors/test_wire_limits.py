@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import random
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -17,6 +19,7 @@ from session_query.protocol.wire.codec import ENCODINGS, Encoding
 from support.raw_websocket import CLOSE, CONTINUATION, PING, PONG, TEXT, RawPeer, frame
 from support.wire_edge import Edge, event, header, open_edge
 from support.wire_fake import FakeService
+from support.wire_samples import CLIENT_SAMPLES, mutilated
 
 Clock = trio.testing.MockClock
 
@@ -303,6 +306,30 @@ async def test_a_peer_in_the_middle_of_a_large_frame_is_alive(autojump_clock: Cl
         await ours.aclose()
 
 
+async def test_a_pause_of_our_own_is_not_the_peers_silence() -> None:
+    """The loop was blocked for minutes; the pong lies in the socket and has not been looked at yet."""
+    async with open_edge(keepalive_s=20.0, keepalive_timeout_s=60.0) as edge:
+        ours, theirs = trio.testing.memory_stream_pair()
+        edge.nursery.start_soon(edge.server.serve_stream, theirs)
+        peer = RawPeer(ours)
+        await peer.handshake()
+        await peer.hello()
+        connection = next(iter(edge.server.connections.values()))
+        now = trio.current_time()
+        connection.watch(now + 25, edge.nursery)
+        opcode, payload = await peer.next_frame()
+        assert opcode == PING
+        connection.watch(now + 500, edge.nursery)
+        await ours.send_all(frame(PONG, payload))
+        await trio.testing.wait_all_tasks_blocked()
+        connection.link.stream.heard_at = now + 500
+        connection.watch(now + 501, edge.nursery)
+        connection.watch(now + 502, edge.nursery)
+        await peer.say({"type": "tools", "id": 1})
+        assert (await peer.hear())["type"] == "tools"
+        await ours.aclose()
+
+
 async def test_a_talking_peer_is_never_pinged(autojump_clock: Clock) -> None:
     async with watched(keepalive_s=20.0) as edge:
         ours, theirs = trio.testing.memory_stream_pair()
@@ -368,3 +395,29 @@ async def test_a_hundred_connections_come_and_go_and_leave_nothing() -> None:
         assert edge.service.running == 0
         assert not any(stored.token_id for stored in edge.service.sessions.values())
         assert edge.server.state.unauthenticated == set()
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
+async def test_mutilated_messages_are_answered_or_refused_and_nothing_crashes(
+    encoding: Encoding, caplog: pytest.LogCaptureFixture
+) -> None:
+    rng = random.Random(4711)
+    samples = [message for kind, message in CLIENT_SAMPLES.items() if kind is not m.Hello]
+    async with (
+        open_edge(bad_frames_max=10_000, in_flight=1000) as edge,
+        edge.peer(encoding, hello="op") as peer,
+    ):
+        codes: Counter[str] = Counter()
+        for _ in range(600):
+            data = mutilated(peer.codec.encode(rng.choice(samples)), rng)
+            try:
+                await peer.send_raw(data.decode() if encoding == "json" else data)
+            except UnicodeDecodeError:
+                continue
+        await peer.send(m.ToolsRequest(id=999_999))
+        while (answer := await peer.receive()).id != 999_999:
+            codes[answer.code if isinstance(answer, m.Error) else type(answer).__name__] += 1
+        assert codes["BAD_FRAME"] > 100
+        assert sum(codes.values()) > 300
+        assert "INTERNAL" not in codes
+    assert not [record for record in caplog.records if record.levelno >= logging.ERROR]

@@ -1,0 +1,1 @@
+"""The labelled relevance set and its scorer. Start reading at README.md."""

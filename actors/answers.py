@@ -99,13 +99,13 @@ class Answers:
     async def _attach(self, message: m.Attach, request: RunningRequest) -> m.Attached:
         check_attach(self.owner.reach, message.session)
         session_id = message.session.get("id") if isinstance(message.session, dict) else None
-        known = self.sessions.copy()
+        held = session_id in self.sessions
         if isinstance(session_id, str):
             self.sessions.add(session_id)  # before it happens: a lost attach is detached all the same
         try:
             attached = await self.service.attach(message.session, message.events, self.owner, request.signal)
         except WireError:
-            if isinstance(session_id, str) and session_id not in known:
+            if isinstance(session_id, str) and not held:
                 self.sessions.discard(session_id)
             raise
         self.sessions.add(attached.session_id)

@@ -290,14 +290,16 @@ class Connection:
 
     def _encode(self, answer: m.Answer) -> bytes:
         try:
-            return self._codec.encode(answer)
+            data = self._codec.encode(answer)
+            if len(data) > self.config.answer_bytes:
+                raise WireError(WireCode.TOO_LARGE, f"the answer has {len(data)} bytes")
+            return data
         except WireError as error:
-            return self._codec.encode(m.Error(id=answer.id, code=error.code.value, message=error.message))
+            code, message = error.code, error.message
         except Exception as exc:  # a value that is no JSON: the service's bug costs this answer, not the peer
             log_failure("encode", answer.id, WireCode.INTERNAL.value, exc, level=logging.ERROR)
-            return self._codec.encode(
-                m.Error(id=answer.id, code=WireCode.INTERNAL.value, message="the answer could not be encoded")
-            )
+            code, message = WireCode.INTERNAL, "the answer could not be encoded"
+        return self._codec.encode(m.Error(id=answer.id, code=code.value, message=message))
 
     def _send_progress(self, request_id: int, done: int, total: int | None, unit: str) -> None:
         if not self._outbox.crowded and request_id in self._running:

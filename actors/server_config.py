@@ -16,7 +16,7 @@ _TIMES: Final = (
     "hello_s", "keepalive_s", "keepalive_timeout_s", "stall_s", "settle_s", "close_s", "watch_s",
 )  # fmt: skip
 _SIZES: Final = (
-    "frame_bytes", "part_bytes", "fetch_bytes", "unsent_bytes", "in_flight", "connections_max",
+    "frame_bytes", "part_bytes", "fetch_bytes", "answer_bytes", "unsent_bytes", "in_flight", "connections_max",
     "unauthenticated_max", "bad_frames_max",
 )  # fmt: skip
 
@@ -48,6 +48,8 @@ class ServerConfig:
     part_bytes: int = limits.PART_BYTES
     fetch_bytes: int = limits.FETCH_BYTES
     in_flight: int = limits.IN_FLIGHT
+    answer_bytes: int = 256 * 1024 * 1024
+    """Largest encoded answer; it exists whole in memory while its parts are sent."""
     unsent_bytes: int = 4 * 1024 * 1024
     """Encoded answers one connection may have waiting for its peer. Above it answers wait unencoded; when
     small frames (errors, progress) double it, the peer is not reading and the connection is closed."""

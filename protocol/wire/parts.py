@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from collections.abc import Iterator
 from typing import Final, cast
 
 import attrs
@@ -15,23 +15,20 @@ ANSWER_BYTES_MAX: Final = 1024 * 1024 * 1024
 """What a client puts together at most, unless told otherwise: a server gone mad must not fill its memory."""
 
 
-def split_answer(request_id: int, data: bytes, size: int, *, text: bool) -> list[Part]:
-    """Cut an encoded answer into parts of at most ``size`` bytes (at least 4), text between code points."""
-    cuts = [0]
-    while cuts[-1] < len(data):
-        end = min(cuts[-1] + size, len(data))
+def split_answer(request_id: int, data: bytes, size: int, *, text: bool) -> Iterator[Part]:
+    """Cut an encoded answer into parts of at most ``size`` bytes (at least 4), text between code points.
+
+    One part at a time: a large answer exists encoded once, not twice.
+    """
+    start, n = 0, 0
+    while start < len(data):
+        end = min(start + size, len(data))
         while text and end < len(data) and data[end] & 0xC0 == 0x80:
             end -= 1
-        cuts.append(end)
-    return [
-        Part(
-            id=request_id,
-            n=n,
-            last=end == len(data),
-            data=data[start:end].decode() if text else cast("JSON", data[start:end]),
-        )
-        for n, (start, end) in enumerate(pairwise(cuts))
-    ]
+        piece = data[start:end]
+        part = piece.decode() if text else cast("JSON", piece)
+        yield Part(id=request_id, n=n, last=end == len(data), data=part)
+        start, n = end, n + 1
 
 
 @attrs.define(eq=False)

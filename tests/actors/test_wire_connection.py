@@ -503,6 +503,12 @@ async def test_large_answers_come_in_parts_and_small_ones_pass_between(encoding:
         assert answer.text == "é" * 40_000
 
 
+async def test_an_answer_beyond_all_bounds_is_too_large() -> None:
+    async with open_edge(answer_bytes=10_000) as edge, edge.peer() as peer:
+        assert (await peer.ask(call(1, "big", n=6_000))).code == "TOO_LARGE"
+        assert isinstance(await peer.ask(call(2, "big", n=4_000)), m.Result)
+
+
 async def test_a_value_too_deep_for_msgpack_is_an_error_and_passes_in_json() -> None:
     deep: list[Any] = []
     for _ in range(3000):

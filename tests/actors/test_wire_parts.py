@@ -120,7 +120,7 @@ def test_the_throttle_forgets_hosts_and_time() -> None:
 @pytest.mark.parametrize("size", [4, 5, 7, 100])
 def test_parts_hold_whole_code_points(text: bool, size: int) -> None:
     data = "a é 你 𝄞 ".encode() * 20
-    parts = split_answer(1, data, size, text=text)
+    parts = list(split_answer(1, data, size, text=text))
     pieces = [part.data for part in parts]
     whole = "".join(pieces).encode() if text else b"".join(pieces)  # type: ignore[arg-type]
     assert whole == data

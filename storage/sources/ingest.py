@@ -333,7 +333,7 @@ class Ingest:
             self.catalog.put_checkpoint(unit, None)
             self.standing.unreadable(unit)
         elif ended.whole:
-            self.again += self.standing.settle(unit)
+            self.again += self.standing.settle(unit, reading.told)
 
     def _keep_hot(self, reading: UnitReading) -> None:
         for row, hot in reading.hot():

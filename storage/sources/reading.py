@@ -7,7 +7,7 @@ in a transaction. Nothing is written here, so a failure costs the unit and nothi
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Final
 
 import attrs
@@ -97,6 +97,11 @@ class UnitReading:
     digesting: bool = False
     begun: bool = False
     _works: dict[str, _Work] = attrs.field(factory=dict)
+
+    @property
+    def told(self) -> Collection[str]:
+        """Ids of the sessions that this read had something to say of."""
+        return self._works.keys()
 
     def take(self, batch: ReadBatch) -> list[Piece]:
         """Turn one batch into pieces. Raises: ReaderBug, and whatever a bug in the pure rules raises."""

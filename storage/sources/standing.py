@@ -5,7 +5,7 @@ Everything here runs inside the index writer's transaction.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import attrs
 
@@ -39,9 +39,10 @@ class Standing:
         if row.forgotten:
             self._remove(row)
         elif row.owner:
+            cut = None if row.sid is None and piece.cut == 0 and not self._is_indexed(row.key) else piece.cut
             sid = row.sid = self.writer.put_session(row.key, self.state(unit, row))
-            if piece.cut is not None:
-                self.writer.truncate(sid, piece.cut)
+            if cut is not None:
+                self.writer.truncate(sid, cut)
             if row.note.broken is None:
                 if piece.restored:
                     self.writer.reclassify(sid, piece.restored)
@@ -67,9 +68,13 @@ class Standing:
             path=printable(unit.path),
         )
 
-    def settle(self, unit: Unit) -> list[Unit]:
+    def _is_indexed(self, key: SessionKey) -> bool:
+        return self.writer.find(key) is not None
+
+    def settle(self, unit: Unit, put: Collection[str] = ()) -> list[Unit]:
         """A unit was read to its end: what it no longer tells goes, losses are laid at a session's door.
 
+        ``put``: ids of the sessions whose state this read has already written.
         Returns: units to be read from their start, because a session is theirs to tell now.
         """
         again: list[Unit] = []
@@ -83,8 +88,8 @@ class Standing:
             losses = self.catalog.lost_records(unit) if row is bearer else 0
             if row.owner and not row.forgotten:
                 changed, row.note.losses = row.note.losses != losses, losses
-                row.sid = self.writer.put_session(row.key, self.state(unit, row))
-                if changed:
+                if changed or row.key.id not in put:
+                    row.sid = self.writer.put_session(row.key, self.state(unit, row))
                     self.catalog.put_session(row)
         for row in told:
             if unit not in again:  # else its sessions have just been dropped, to be told anew

@@ -16,8 +16,8 @@ _TIMES: Final = (
     "hello_s", "keepalive_s", "keepalive_timeout_s", "stall_s", "settle_s", "close_s", "watch_s",
 )  # fmt: skip
 _SIZES: Final = (
-    "frame_bytes", "part_bytes", "fetch_bytes", "answer_bytes", "unsent_bytes", "in_flight", "connections_max",
-    "unauthenticated_max", "bad_frames_max",
+    "frame_bytes", "part_bytes", "fetch_bytes", "answer_bytes", "unsent_bytes", "in_flight",
+    "connections_max", "unauthenticated_max", "bad_frames_max",
 )  # fmt: skip
 
 

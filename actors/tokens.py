@@ -28,16 +28,17 @@ class TokenBook:
     fixed: tuple[StoredToken, ...] = ()
     _read: tuple[StoredToken, ...] = attrs.field(default=(), init=False)
     _stamp: Stamp | str = attrs.field(default="unread", init=False)
+    _good: frozenset[str] = attrs.field(default=frozenset(), init=False)
     _readable: bool = attrs.field(default=True, init=False)
 
     async def load(self) -> None:
         """Read the file for the first time. Raises: TokenFileError."""
-        self._read, self._stamp = await trio.to_thread.run_sync(self._look)
+        self._took(*await trio.to_thread.run_sync(self._look))
 
     async def find(self, token: str) -> StoredToken | None:
         """The good entry of ``token`` as the file stands now, or None (unknown, revoked, unreadable file)."""
         await self.refresh()
-        entry = find_token(self._tokens if self._readable else self.fixed, token)
+        entry = find_token(self.fixed + self._read if self._readable else self.fixed, token)
         return None if entry is None or entry.revoked_at is not None else entry
 
     async def refresh(self) -> bool:
@@ -46,7 +47,7 @@ class TokenBook:
             return False
         before = self._read
         try:
-            self._read, self._stamp = await trio.to_thread.run_sync(self._look)
+            self._took(*await trio.to_thread.run_sync(self._look))
             self._readable = True
         except (QueryError, OSError) as exc:
             if self._readable:
@@ -56,11 +57,11 @@ class TokenBook:
 
     def holds(self, token_id: str) -> bool:
         """True while the entry exists and is not revoked, by the last look at the file."""
-        return any(entry.id == token_id and entry.revoked_at is None for entry in self._tokens)
+        return token_id in self._good
 
-    @property
-    def _tokens(self) -> tuple[StoredToken, ...]:
-        return self.fixed + self._read
+    def _took(self, read: tuple[StoredToken, ...], stamp: Stamp) -> None:
+        self._read, self._stamp = read, stamp
+        self._good = frozenset(entry.id for entry in self.fixed + read if entry.revoked_at is None)
 
     def _look(self) -> tuple[tuple[StoredToken, ...], Stamp]:
         if self.path is None:

@@ -16,7 +16,8 @@ from ...protocol.wire.client_errors import (
     Unauthenticated,
 )
 from .backoff import NO_RECONNECT, Backoff
-from .trio_client import Client, TrioPublication, open_client
+from .trio_client import Client, open_client
+from .trio_publication import TrioPublication
 
 __all__ = [
     "NO_RECONNECT",

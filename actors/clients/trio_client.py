@@ -6,7 +6,7 @@ import logging
 import random
 import ssl
 import urllib.parse
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Final, TypeVar
@@ -22,10 +22,11 @@ from ...protocol.wire import messages as m
 from ...protocol.wire.client_core import ClientCore, OnProgress
 from ...protocol.wire.client_errors import ClientError, ConnectionLost, RemoteProtocolError, ServerError
 from ...protocol.wire.codec import Encoding
-from ...protocol.wire.publication import Event, Publication
+from ...protocol.wire.publication import Event
 from ..backpressure import CountedStream
 from . import requests
 from .backoff import Backoff
+from .trio_publication import TrioPublication, Waiter
 
 logger = logging.getLogger(__name__)
 
@@ -37,76 +38,6 @@ FRAME_BYTES_MAX: Final = 64 * 1024 * 1024
 
 A = TypeVar("A", bound=m.Message)
 Line = trio.SocketStream | trio.SSLStream[trio.SocketStream]
-
-
-@attrs.define(eq=False)
-class _Waiter:
-    """One answer on its way to one task."""
-
-    event: trio.Event = attrs.field(factory=trio.Event)
-    answer: m.Answer | ClientError | None = None
-
-    def settle(self, answer: m.Answer | ClientError) -> None:
-        self.answer = answer
-        self.event.set()
-
-    def acknowledge(self, error: ClientError | None) -> None:
-        self.answer = error
-        self.event.set()
-
-
-@attrs.define(eq=False)
-class TrioPublication:
-    """A session this program publishes. Close it, or leave it to the end of the client."""
-
-    _client: Client
-    core: Publication
-
-    @property
-    def session_id(self) -> str:
-        return self.core.session_id
-
-    @property
-    def next_seq(self) -> int:
-        """The seq the next event will get; -1 until the session is attached for the first time."""
-        return self.core.next_seq
-
-    def append_nowait(self, events: Sequence[Event]) -> None:
-        """Hand events over and go on. They are sent in order, again after a reconnect if need be.
-
-        Raises: LocalProtocolError, PublicationFull, or the error that ended this publication.
-        """
-        self.core.put(events)
-        self._client._core.pump(self.core)
-
-    async def append(self, events: Sequence[Event]) -> None:
-        """Hand events over and wait until they are committed.
-
-        Raises: as ``append_nowait``; then the error that ended this publication. Cancellation: the events
-        stay handed over.
-        """
-        waiter = _Waiter()
-        self.core.put(events, waiter.acknowledge)
-        self._client._core.pump(self.core)
-        await _committed(waiter)
-
-    async def flush(self) -> None:
-        """Wait until everything handed over is committed. Raises: the error that ended this publication."""
-        waiter = _Waiter()
-        self.core.wait_all(waiter.acknowledge)
-        await _committed(waiter)
-
-    async def close(self) -> None:
-        """Detach the session; what is not committed by now is given up (``flush`` first)."""
-        waiter = _Waiter()
-        self._client._core.unpublish(self.core, waiter.settle)
-        await waiter.event.wait()
-
-
-async def _committed(waiter: _Waiter) -> None:
-    await waiter.event.wait()
-    if isinstance(waiter.answer, ClientError):
-        raise waiter.answer
 
 
 @attrs.define(eq=False)
@@ -203,11 +134,11 @@ class Client:
         Raises: ServerError (FORBIDDEN, INVALID_HEADER, …), ConnectionLost, LocalProtocolError.
         Cancellation: the session is given up.
         """
-        publication = TrioPublication(self, self._core.publish(header, seed))
+        publication = TrioPublication(self._core, self._core.publish(header, seed))
         try:
             await publication.flush()
         except trio.Cancelled:
-            self._core.unpublish(publication.core, _Waiter().settle)
+            self._core.unpublish(publication.core, Waiter().settle)
             raise
         return publication
 
@@ -218,7 +149,7 @@ class Client:
         on_progress: OnProgress | None = None,
         signal: Signal | None = None,
     ) -> A:
-        waiter = _Waiter()
+        waiter = Waiter()
         request_id = self._core.request(build, waiter.settle, on_progress)
         forget: Callable[[], None] | None = None
         if signal is not None:

@@ -39,6 +39,7 @@ class ServiceConfig:
     ``sources`` are the logs to read; the embedded service reads none unless told.
     ``path`` names the index file; by default ``index.db`` in ``data_dir``.
     ``max_queued_searches`` bounds the waiting line; above it searches are answered BUSY.
+    ``exact_abort_reasons``: an aborted search raises its signal's reason, as exact operations do (14 L37).
     """
 
     data_dir: Path | None = None
@@ -48,6 +49,7 @@ class ServiceConfig:
     journal: bool = True
     watch: bool = True
     strict_conflicts: bool = False
+    exact_abort_reasons: bool = False
     open_at: OpenAt = "startup"
     journal_mode: JournalMode = "wal"
     default_limit: int = 20

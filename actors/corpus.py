@@ -2,58 +2,39 @@
 
 Sources in order of rank: live sessions, the journal, the log readers, mounted providers. The index holds a
 row for every session of all of them that was seen; mounted providers are asked themselves as well, each
-time, since their listing may have moved (SPEC 4.1).
+time, since their listing may have moved (SPEC 4.1). What is asked about by id is looked up by id.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Set as AbstractSet
+from typing import Final, TypeVar
 
 import attrs
 
 from ..protocol.collected import Caller
 from ..protocol.errors import Code, QueryError
 from ..protocol.event import Event
-from ..protocol.filters import SessionClause
-from ..protocol.header import SessionHeader
-from ..protocol.outward import SessionKey, named, outward_ids, possible_ids
-from ..protocol.predicates import session_predicate
-from ..protocol.records import SessionRecord
+from ..protocol.filters import IdClause, ParentClause, SessionClause
+from ..protocol.header import SessionHeader, compatible
+from ..protocol.outward import SessionKey, possible_ids
 from ..protocol.signal import Signal
-from ..protocol.tools.authority import reach_of
-from ..storage.index.door import Reach, StoredSession
+from ..protocol.tools.authority import own_id, reach_of
+from ..storage.index.door import IndexReader, Reach, StoredSession
 from ..storage.journal import PUBLISHED
+from .circle import Circle, Entry, Shown, ids_around
 from .live import LiveSession, LiveStore
 from .logs import LogReading
-from .mounted import Mounted
+from .mounted import LIVE, Mounted, Told, inspect_with
+from .reconcile import is_stored_elsewhere
 from .storage import StorageActor
+from .visibility import Visibility
 
+T = TypeVar("T")
 
-@attrs.frozen(kw_only=True)
-class Entry:
-    """One session as found: its key and header, and where its log can be had.
-
-    ``stored`` is its row in the index; None for a session that only a mounted provider has told of.
-    ``provider`` names the mounted provider that answers for it.
-    """
-
-    key: SessionKey
-    header: SessionHeader
-    persisted: bool
-    live: LiveSession | None = None
-    stored: StoredSession | None = None
-    provider: str | None = None
-    conflicted: bool = False
-
-    def record(self, outward: str) -> SessionRecord:
-        """The session's record under its outward id."""
-        return SessionRecord(
-            header=attrs.evolve(self.header, id=outward),
-            live=self.live is not None,
-            persisted=self.persisted,
-            source=self.key.source,
-            conflicted=self.conflicted,
-        )
+POINT_IDS: Final = 8
+"""So many ids are looked up in the loop, some 30 us each; more go to a reader's thread (0.3 ms)."""
 
 
 @attrs.define(eq=False)
@@ -63,6 +44,7 @@ class Corpus:
     storage: StorageActor
     live: LiveStore
     mounted: Mounted
+    visibility: Visibility
     logs: LogReading
 
     def reach(self, caller: Caller, *, own: StoredSession | None = None) -> Reach:
@@ -73,129 +55,225 @@ class Corpus:
             excluded=frozenset() if own is None else frozenset((own.sid,)),
         )
 
-    async def entries(
-        self, caller: Caller, clauses: Sequence[SessionClause], signal: Signal
-    ) -> list[tuple[Entry, str]]:
-        """Every readable session in reach that matches, with its outward id (SPEC 4.3, 5.5).
+    # -- who there is ------------------------------------------------------------------------------
 
-        Order: createdAt descending, then id. Outward ids are unique inside the whole reach, filters or not.
+    async def entries(self, caller: Caller, clauses: Sequence[SessionClause], signal: Signal) -> list[Shown]:
+        """Every session in reach that matches, also one that cannot be read (SPEC 4.3, 5.5).
+
+        Order: createdAt descending, then id. Names are unique inside the whole reach, filters or not.
+        Raises: QueryError, in strict mode: PERSISTENCE_FAILED, SOURCE_CONFLICT.
         """
-        told = await self.mounted.listed(signal)
-        reach = self.reach(caller)
-        stored = await self.storage.read(lambda reader: reader.index.sessions(reach))
-        found = self._merged(stored, told, reach_of(caller))
-        names = outward_ids(entry.key for entry in found)
-        listed = [(entry, names[entry.key]) for entry in found]
-        if clauses:
-            matches = session_predicate(tuple(clauses))
-            listed = [(entry, name) for entry, name in listed if matches(entry.record(name))]
-        return sorted(listed, key=lambda item: (-item[0].header.created_at, item[1]))
+        told = await self.listed(signal)
+        ids = _named_ids(clauses)
 
-    async def resolve(self, caller: Caller, outward: str, signal: Signal) -> Entry | None:
-        """The one session in the caller's reach that ``outward`` names, its own session included.
+        def select(index: IndexReader) -> list[Shown]:
+            around: AbstractSet[str] | None = ids
+            if around is None and clauses and not told.headers and not told.failures:
+                around = self._matching_ids(index, caller, clauses)
+            return self.circle(index, caller, around, told).select(clauses)
 
-        A session that is unreadable is found as well: its error is told by whoever loads it.
+        found = await self._ask(select, ids)
+        if self.mounted.strict and any(shown.conflicted for shown in found):
+            raise QueryError(Code.SOURCE_CONFLICT, "two sources tell one id with incompatible headers")
+        return found
+
+    async def around(self, caller: Caller, ids: Iterable[str], signal: Signal) -> tuple[Circle, Told]:
+        """The circle of the sessions that some outward ids may name, as listed now.
+
+        Returns: the circle, and the listing it was made with, for those that it does not hold.
         """
-        rows = self.storage.point(
-            lambda reader: [row for bare in possible_ids(outward) for row in reader.index.with_id(bare)]
-        )
-        own = self._own(caller, outward, rows)
-        if own is not None:
-            return own
-        workspaces = reach_of(caller)
-        inside = [row for row in rows if workspaces is None or row.state.header.cwd in workspaces]
-        entries = [self._entry(row) for row in inside if row.key.source not in self.mounted.names]
-        live = [entry for entry in entries if entry.live is not None]
-        if not (len(live) == 1 and live[0].key.id == outward) and self.mounted.names:
-            told = await self.mounted.listed(signal, only=frozenset(possible_ids(outward)))
-            entries = self._merged(inside, told, workspaces)
-        by_key = {entry.key: entry for entry in entries}
-        key = named(outward, by_key)
-        return None if key is None else by_key[key]
+        bare = frozenset(one for outward in ids for one in possible_ids(outward))
+        told = await self.listed(signal)
+        return await self._ask(lambda index: self.circle(index, caller, bare, told), bare), told
 
-    async def require(self, caller: Caller, outward: str, signal: Signal) -> Entry:
-        """As ``resolve``. Raises: QueryError PERSISTENCE_FAILED when a provider that might hold it cannot be
-        asked (SPEC 4.5: a failure is never reported as absence), else SESSION_NOT_FOUND."""
-        entry = await self.resolve(caller, outward, signal)
+    async def known(self, caller: Caller, ids: Iterable[str]) -> Circle:
+        """As ``around``, by what the index knows: no provider is asked."""
+        await self.visibility.follow()
+        bare = frozenset(one for outward in ids for one in possible_ids(outward))
+        return await self._ask(lambda index: self.circle(index, caller, bare, None), bare)
+
+    async def require(self, caller: Caller, outward: str, signal: Signal) -> Shown:
+        """The one session in the caller's reach that ``outward`` names, its own included (SPEC 4.4).
+
+        For a live one no store is asked. One that cannot be read is found as well: its error is told by
+        whoever loads it.
+        Raises: QueryError PERSISTENCE_FAILED when a provider that might hold it cannot be asked (SPEC 4.5:
+            a failure is never reported as absence), else SESSION_NOT_FOUND.
+        """
+        circle = await self.known(caller, (outward,))
+        entry = circle.find(outward)
+        if self.mounted.names and (entry is None or entry.live is None):
+            circle, told = await self.around(caller, (outward,), signal)
+            entry = circle.find(outward)
+            if entry is None:
+                told.raise_failure()
         if entry is None:
-            self.mounted.raise_failure()
             raise QueryError(Code.SESSION_NOT_FOUND)
-        return entry
+        return circle.show(entry)
 
-    async def events(self, entry: Entry, signal: Signal) -> Sequence[Event]:
-        """The whole log of a session, balanced after a crash where SPEC 16.6.6 says so.
+    def circle(
+        self, index: IndexReader, caller: Caller, ids: Iterable[str] | None, told: Told | None
+    ) -> Circle:
+        """The sessions in reach with some bare ids, and those that may be their parents. In any thread.
 
-        Raises: QueryError: the code of a quarantined session; CORRUPT_SESSION, PERSISTENCE_FAILED.
+        Args: ids: None for every session in reach. told: what providers list now; None: what the index
+            knows of them.
         """
-        if entry.live is not None:
-            return await self.logs.live(entry.live)
-        if entry.provider is not None:
-            return await self._inspected(entry, signal)
-        assert entry.stored is not None
-        return await self.logs.stored(entry.stored)
+        reach = self.reach(caller)
+        if ids is None:
+            rows = index.sessions(reach) + index.unread(reach)
+            headers = () if told is None else told.headers
+            entries = self._merged(index, caller, rows, headers, told)
+        else:
+            wanted = set(ids)
+            entries = self._with_ids(index, caller, wanted, told)
+            parents = ids_around(entries) - wanted
+            if parents:
+                entries = self._with_ids(index, caller, wanted | parents, told)
+        own = next((e.key for e in entries if _is_own(caller, e.key, e.header)), None)
+        name = own_id(caller)
+        return Circle(
+            entries,
+            confined=reach.workspaces is not None,
+            own=None if own is None or name is None else (own, name),
+        )
 
-    async def _inspected(self, entry: Entry, signal: Signal) -> Sequence[Event]:
-        assert entry.provider is not None
-        inspected = await self.mounted.inspect(entry.provider, entry.header, signal)
-        late = self._live_like(entry.header)
-        return inspected if late is None else await self.logs.live(late)
+    def _with_ids(self, index: IndexReader, caller: Caller, ids: set[str], told: Told | None) -> list[Entry]:
+        headers = () if told is None else tuple(one for one in told.headers if one[1].id in ids)
+        return self._merged(index, caller, index.with_ids(ids), headers, told)
 
-    def _own(self, caller: Caller, outward: str, rows: Sequence[StoredSession]) -> Entry | None:
-        header = caller.header
-        if caller.kind != "agent" or header is None or header.id != outward:
-            return None
-        for row in rows:
-            state = row.state.header
-            if row.key.source == caller.source and (state.created_at, state.cwd) == (
-                header.created_at,
-                header.cwd,
-            ):
-                return self._entry(row)
-        return None
+    def _merged(
+        self,
+        index: IndexReader,
+        caller: Caller,
+        rows: Sequence[StoredSession],
+        headers: Sequence[tuple[str, SessionHeader]],
+        told: Told | None,
+    ) -> list[Entry]:
+        """Rows of the index, overlaid by what mounted providers tell now (SPEC 4.2, 16.6.2-16.6.3)."""
+        reach = self.reach(caller)
+        rows = sorted(
+            (row for row in rows if reach.holds(row) or _is_own(caller, row.key, row.state.header)),
+            key=lambda row: (row.state.rank, row.key.source, row.key.place),
+        )
+        asked = frozenset() if told is None else self.mounted.names - told.failures.keys()
+        entries = [self._entry(index, row) for row in rows if row.key.source not in asked]
+        of_providers = {row.key: row for row in rows if row.key.source in asked}
+        by_identity: dict[tuple[str, str | None, int], list[int]] = {}
+        for at, entry in enumerate(entries):
+            by_identity.setdefault(entry.identity, []).append(at)
+        for provider, header in headers:
+            if reach.workspaces is not None and header.cwd not in reach.workspaces:
+                continue
+            same = by_identity.setdefault((header.id, header.cwd, header.created_at), [])
+            better = next((at for at in same if _covers(entries[at], header)), None)
+            if better is None:
+                key = SessionKey(provider, "", header.id)
+                row = of_providers.get(key)
+                same.append(len(entries))
+                entries.append(Entry(key=key, header=header, persisted=True, stored=row, provider=provider))
+            else:
+                known = entries[better]
+                conflicted = known.conflicted or not compatible(known.header, header)
+                entries[better] = attrs.evolve(known, persisted=True, conflicted=conflicted)
+        return entries
 
-    def _entry(self, row: StoredSession) -> Entry:
+    def _entry(self, index: IndexReader, row: StoredSession) -> Entry:
+        live = self.live.with_sid(row.sid)
+        persisted = row.state.persisted
+        if live is not None and row.key.source == LIVE:
+            persisted = is_stored_elsewhere(index, live, self.mounted.names)
         return Entry(
             key=row.key,
             header=row.state.header,
-            persisted=row.state.persisted,
-            live=self.live.with_sid(row.sid),
+            persisted=persisted,
+            live=live,
             stored=row,
             provider=row.key.source if row.key.source in self.mounted.names else None,
         )
 
-    def _live_like(self, header: SessionHeader) -> LiveSession | None:
-        """A live session that shadows a stored one with this header (SPEC 16.6.2)."""
-        for source in ("live", PUBLISHED):
-            session = self.live.find(SessionKey(source, header.cwd or "", header.id))
-            if session is not None and session.header.created_at == header.created_at:
-                return session
-        return None
+    def _matching_ids(self, index: IndexReader, caller: Caller, clauses: Sequence[SessionClause]) -> set[str]:
+        """Bare ids of all sessions that may match; whether they do is judged by what is shown of them."""
+        narrow = [clause for clause in clauses if not isinstance(clause, ParentClause)]
+        reach = self.reach(caller)
+        rows = index.unread(reach)
+        for clause in clauses:
+            if isinstance(clause, ParentClause) and None not in clause.values:
+                bare = {one for value in clause.values if value for one in possible_ids(value)}
+                return {row.key.id for row in index.with_parents(bare)}
+        return {row.key.id for row in (*rows, *index.sessions(reach, narrow))}
 
-    def _merged(
-        self,
-        stored: Sequence[StoredSession],
-        told: Sequence[tuple[str, SessionHeader]],
-        workspaces: tuple[str, ...] | None,
-    ) -> list[Entry]:
-        """Rows of the index, overlaid by what mounted providers tell now (SPEC 4.2, 16.6.2-16.6.3)."""
-        rows = {row.key: row for row in stored if row.key.source not in self.mounted.names}
-        known = {_identity(row.state.header): row.key for row in rows.values()}
-        entries = {key: self._entry(row) for key, row in rows.items()}
-        by_provider = {row.key: row for row in stored if row.key.source in self.mounted.names}
-        for provider, header in told:
-            if workspaces is not None and header.cwd not in workspaces:
-                continue
-            better = known.get(_identity(header))
-            if better is not None:
-                entries[better] = attrs.evolve(entries[better], persisted=True)
-                continue
-            key = SessionKey(provider, "", header.id)
-            known[_identity(header)] = key
-            entries[key] = Entry(
-                key=key, header=header, persisted=True, stored=by_provider.get(key), provider=provider
-            )
-        return list(entries.values())
+    async def listed(self, signal: Signal) -> Told:
+        """What mounted providers list now; the index shows their rows accordingly.
+
+        Raises: QueryError PERSISTENCE_FAILED in strict mode.
+        """
+        await self.visibility.follow()
+        return await self.mounted.listed(signal) if self.mounted.names else Told()
+
+    async def _ask(self, ask: Callable[[IndexReader], T], ids: Iterable[str] | None) -> T:
+        if ids is not None and len(frozenset(ids)) <= POINT_IDS:
+            return self.storage.point(lambda reader: ask(reader.index))
+        return await self.storage.read(lambda reader: ask(reader.index))
+
+    # -- what stands in one ------------------------------------------------------------------------
+
+    async def events(self, entry: Entry, signal: Signal) -> Sequence[Event]:
+        """The whole log of a session, balanced after a crash where SPEC 16.6.6 says so.
+
+        A session that came to live while it was read is answered from its owner's log (SPEC 4.4.4).
+        Raises: QueryError: the code of a quarantined session; CORRUPT_SESSION, PERSISTENCE_FAILED.
+        """
+        if entry.live is not None:
+            return await self.logs.live(entry.live)
+        try:
+            found = await self._stored_events(entry, signal)
+        except QueryError:
+            if self._late_owner(entry) is None:
+                raise
+            found = ()
+        late = self._late_owner(entry)
+        return found if late is None else await self.logs.live(late)
+
+    def _late_owner(self, entry: Entry) -> LiveSession | None:
+        """The live session that answers for a stored one; of the journal's, only the very same."""
+        if entry.key.source == PUBLISHED:
+            return self.live.find(entry.key)
+        return self.live.shadowing(entry.header)
+
+    async def _stored_events(self, entry: Entry, signal: Signal) -> Sequence[Event]:
+        if entry.provider is None:
+            assert entry.stored is not None, "what no provider tells has a row"
+            return await self.logs.stored(entry.stored)
+        binding = self.mounted.binding(entry.provider)
+        if binding is None:
+            raise QueryError(Code.SESSION_NOT_FOUND)
+        inspected = await inspect_with(binding.provider, entry.header, signal)
+        if not compatible(inspected.header, entry.header):
+            raise QueryError(Code.SOURCE_CONFLICT, "listed and inspected headers differ")
+        return inspected.events
 
 
-def _identity(header: SessionHeader) -> tuple[str, str | None, int]:
-    return header.id, header.cwd, header.created_at
+def _named_ids(clauses: Sequence[SessionClause]) -> frozenset[str] | None:
+    """The bare ids that the first id clause may mean; None without one."""
+    for clause in clauses:
+        if isinstance(clause, IdClause):
+            return frozenset(bare for value in clause.values for bare in possible_ids(value))
+    return None
+
+
+def _is_own(caller: Caller, key: SessionKey, header: SessionHeader) -> bool:
+    """Whether a session is the calling agent's, by what the runtime said of it and never by its id alone."""
+    mine = caller.header
+    if caller.kind != "agent" or mine is None or key.source != caller.source:
+        return False
+    same = (header.created_at, header.cwd) == (mine.created_at, mine.cwd)
+    return same and key.id in possible_ids(mine.id)
+
+
+def _covers(entry: Entry, header: SessionHeader) -> bool:
+    """Whether an entry answers for a stored session of the same identity (SPEC 16.6.2-16.6.3).
+
+    The same choice as ``storage.index.visibility``.
+    """
+    return entry.key.source != LIVE or compatible(entry.header, header)

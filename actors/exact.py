@@ -6,12 +6,14 @@ comes back when it aborts. Results are detached and complete.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 import attrs
 
 from ..protocol.collected import Caller
-from ..protocol.errors import Code, QueryError
+from ..protocol.envelope import detach
+from ..protocol.event import Event
 from ..protocol.filters import EventClause, SessionClause
 from ..protocol.header import SessionHeader
 from ..protocol.predicates import event_predicate
@@ -31,11 +33,14 @@ from ..protocol.records import (
 from ..protocol.signal import Signal
 from ..protocol.surface import fold
 from ..protocol.text import event_text
-from ..protocol.titles import fold_title
 from ..protocol.traces import trace_event, trace_skeleton
-from .corpus import Corpus, Entry
+from .circle import Shown
+from .corpus import Corpus
 from .family import trace_family
 from .pool import Pool
+from .titles import Titles
+
+T = TypeVar("T")
 
 
 @attrs.define(eq=False)
@@ -44,16 +49,20 @@ class Exact:
 
     corpus: Corpus
     pool: Pool
+    titles: Titles
     read_window_max: int
 
     async def filter_sessions(
         self, caller: Caller, clauses: Sequence[SessionClause], *, signal: Signal
     ) -> list[SessionRecord]:
-        """Records in reach that match every clause, newest first (SPEC 4.3, 5.5)."""
+        """Records in reach that match every clause, newest first (SPEC 4.3, 5.5).
+
+        Raises: QueryError, in strict mode: PERSISTENCE_FAILED, SOURCE_CONFLICT.
+        """
+        asked = tuple(clauses)
 
         async def work() -> list[SessionRecord]:
-            found = await self.corpus.entries(caller, clauses, signal)
-            return [entry.record(name) for entry, name in found]
+            return [shown.record for shown in await self.corpus.entries(caller, asked, signal)]
 
         return await self.pool.run(work, signal)
 
@@ -73,25 +82,24 @@ class Exact:
         """
 
         async def work() -> EventTrace:
-            entry = await self.corpus.require(caller, session_id, signal)
-            header = _outward(entry, session_id)
-            row = entry.stored
+            shown = await self.corpus.require(caller, session_id, signal)
+            entry, row = shown.entry, shown.entry.stored
             if entry.live is None and entry.provider is None and row is not None and row.state.error is None:
                 skeleton = await self.corpus.storage.read(lambda reader: reader.index.skeleton(row.sid))
                 if len(skeleton) == row.state.length and not self.corpus.logs.shows_closers(row):
-                    return trace_skeleton(header, skeleton, seq)
-            return trace_event(header, await self.corpus.events(entry, signal), seq)
+                    return await self.pool.over_log(
+                        len(skeleton), lambda: trace_skeleton(shown.header, skeleton, seq)
+                    )
+            events = await self.corpus.events(entry, signal)
+            return await self.pool.over_log(len(events), lambda: trace_event(shown.header, events, seq))
 
         return await self.pool.run(work, signal)
 
     async def list_events(self, caller: Caller, session_id: str, *, signal: Signal) -> list[EventRecord]:
         """One record for each event, ascending (SPEC 8.1). Raises: SESSION_NOT_FOUND, INVALID_SURFACE."""
-
-        async def work() -> list[EventRecord]:
-            entry = await self.corpus.require(caller, session_id, signal)
-            return list(list_events(_outward(entry, session_id), await self.corpus.events(entry, signal)))
-
-        return await self.pool.run(work, signal)
+        return await self._over_log(
+            caller, session_id, signal, lambda header, events: list(list_events(header, events))
+        )
 
     async def filter_events(
         self, caller: Caller, session_id: str, clauses: Sequence[EventClause], *, signal: Signal
@@ -100,47 +108,34 @@ class Exact:
 
         Raises: QueryError SESSION_NOT_FOUND, INVALID_SURFACE.
         """
+        matches = event_predicate(tuple(clauses))
 
-        async def work() -> list[EventDocument]:
-            entry = await self.corpus.require(caller, session_id, signal)
-            events = await self.corpus.events(entry, signal)
-            surfaces = fold(events).surfaces
-            matches = event_predicate(tuple(clauses))
-            documents = (
+        def documents(header: SessionHeader, events: Sequence[Event]) -> list[EventDocument]:
+            found = (
                 EventDocument(
-                    session_id=session_id,
+                    session_id=header.id,
                     seq=event.seq,
                     type=event.type,
                     time=event.time,
                     surface=surface,
                     text=event_text(event),
                 )
-                for event, surface in zip(events, surfaces, strict=True)
+                for event, surface in zip(events, fold(events).surfaces, strict=True)
             )
-            return [document for document in documents if document.text and matches(document)]
+            return [document for document in found if document.text and matches(document)]
 
-        return await self.pool.run(work, signal)
+        return await self._over_log(caller, session_id, signal, documents)
 
     async def read_surface(self, caller: Caller, session_id: str, *, signal: Signal) -> SurfaceView:
         """The current surface, complete and in order (SPEC 8.2). Raises: as ``list_events``."""
-
-        async def work() -> SurfaceView:
-            entry = await self.corpus.require(caller, session_id, signal)
-            return read_surface(_outward(entry, session_id), await self.corpus.events(entry, signal))
-
-        return await self.pool.run(work, signal)
+        return await self._over_log(caller, session_id, signal, read_surface)
 
     async def read_session(self, caller: Caller, session_id: str, *, signal: Signal) -> SessionLog:
         """The complete raw log, validated as a resume would (SPEC 8.3).
 
         Raises: QueryError SESSION_NOT_FOUND, CORRUPT_SESSION.
         """
-
-        async def work() -> SessionLog:
-            entry = await self.corpus.require(caller, session_id, signal)
-            return read_log(_outward(entry, session_id), await self.corpus.events(entry, signal))
-
-        return await self.pool.run(work, signal)
+        return await self._over_log(caller, session_id, signal, read_log)
 
     async def read_event(
         self,
@@ -159,34 +154,28 @@ class Exact:
         window = check_window(before, after, maximum=self.read_window_max)
 
         async def work() -> EventWindow:
-            entry = await self.corpus.require(caller, session_id, signal)
-            header = _outward(entry, session_id)
-            point = self.corpus.logs.point_window(entry, seq, window)
-            if point is not None:
-                place, events = point
-                return EventWindow(
-                    header=header,
-                    target=events[place],
-                    events=events,
-                    first_seq=events[0].seq,
-                    last_seq=events[-1].seq,
-                )
-            return read_window(header, await self.corpus.events(entry, signal), seq, window)
+            shown = await self.corpus.require(caller, session_id, signal)
+            point = self.corpus.logs.point_window(shown.entry, seq, window)
+            if point is None:
+                return read_window(shown.header, await self.corpus.events(shown.entry, signal), seq, window)
+            place, found = point
+            events = tuple(detach(event) for event in found) if _is_shared(shown) else found
+            return EventWindow(
+                header=shown.header,
+                target=events[place],
+                events=events,
+                first_seq=events[0].seq,
+                last_seq=events[-1].seq,
+            )
 
         return await self.pool.run(work, signal)
 
     async def read_titles(
         self, caller: Caller, session_ids: Sequence[str], *, signal: Signal
     ) -> list[TitleItem]:
-        """One item for each unique id, in first-seen order (SPEC 9.4). A failure is its item's own."""
-
-        async def work() -> list[TitleItem]:
-            return [
-                await self._title_item(caller, session_id, signal)
-                for session_id in dict.fromkeys(session_ids)
-            ]
-
-        return await self.pool.run(work, signal)
+        """One item for each unique id, in first-seen order (SPEC 4.6, 9.4). A failure is its item's own."""
+        asked = tuple(dict.fromkeys(session_ids))
+        return await self.pool.run(lambda: self.titles.read(caller, asked, signal), signal)
 
     async def read_title(self, caller: Caller, session_id: str, *, signal: Signal) -> Title | None:
         """The title of one session. Raises: the item's failure (SPEC 9.4)."""
@@ -195,29 +184,23 @@ class Exact:
             raise item.error
         return item.title
 
-    async def _title_item(self, caller: Caller, session_id: str, signal: Signal) -> TitleItem:
-        try:
-            entry = await self.corpus.require(caller, session_id, signal)
-            title = await self._title(entry, signal)
-        except QueryError as exc:
-            return TitleItem(session_id=session_id, error=exc)
-        return TitleItem(session_id=session_id, header=_outward(entry, session_id), title=title)
+    async def _over_log(
+        self,
+        caller: Caller,
+        session_id: str,
+        signal: Signal,
+        ask: Callable[[SessionHeader, Sequence[Event]], T],
+    ) -> T:
+        """Load one log whole and ask something of it."""
 
-    async def _title(self, entry: Entry, signal: Signal) -> Title | None:
-        """From the index where it is current (SPEC 14 L31), else from the log."""
-        if entry.live is not None:
-            if entry.live.title_error is not None:
-                raise QueryError(Code(entry.live.title_error))
-            return entry.live.title
-        if entry.stored is not None and entry.provider is None:
-            state = entry.stored.state
-            if state.error is not None:
-                raise QueryError(Code(state.error))
-            if state.title_error is not None:
-                raise QueryError(Code(state.title_error))
-            return state.title
-        return fold_title(await self.corpus.events(entry, signal))
+        async def work() -> T:
+            shown = await self.corpus.require(caller, session_id, signal)
+            events = await self.corpus.events(shown.entry, signal)
+            return await self.pool.over_log(len(events), lambda: ask(shown.header, events))
+
+        return await self.pool.run(work, signal)
 
 
-def _outward(entry: Entry, session_id: str) -> SessionHeader:
-    return attrs.evolve(entry.header, id=session_id)
+def _is_shared(shown: Shown) -> bool:
+    """Whether a window's events are the very ones that a live session keeps in memory."""
+    return shown.entry.live is not None and shown.entry.live.memory is not None

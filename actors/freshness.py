@@ -157,11 +157,12 @@ class Freshness:
         }
 
     def checked_ago_s(self) -> float | None:
-        """None: current. Else seconds since the sources were last looked at, for receipts."""
-        if not self.sources:
-            return None
-        age = self.storage.marks().checked_ago_s()
-        return None if age is None or (self._first and math.isinf(age)) else age
+        """None: current. Else seconds since sources and providers were last looked at, for receipts."""
+        ages = [self.reconciler.stale_s()]
+        if self.sources:
+            age = self.storage.marks().checked_ago_s()
+            ages.append(None if age is None or (self._first and math.isinf(age)) else age)
+        return max((age for age in ages if age is not None), default=None)
 
     def first_index(self) -> tuple[int, int] | None:
         """(done, total) bytes while the first index is built, else None."""

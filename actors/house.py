@@ -24,6 +24,8 @@ from .reconcile import Reconciler
 from .search import SearchActor
 from .searching import Searching
 from .storage import StorageActor, open_storage
+from .titles import Titles
+from .visibility import Visibility
 
 logger = logging.getLogger(__name__)
 
@@ -83,14 +85,20 @@ async def run_house(
 def _build(config: ServiceConfig, mounted: Mounted, storage: StorageActor) -> House:
     live = LiveStore()
     cache = ParsedCache(config.cache_bytes)
-    corpus = Corpus(storage, live, mounted, LogReading(storage, cache))
+    visibility = Visibility(storage, mounted)
+    corpus = Corpus(storage, live, mounted, visibility, LogReading(storage, cache))
+    workers = config.persisted_inspect_concurrency
     freshness = Freshness(
         storage,
-        Reconciler(storage, live, mounted, config.persisted_inspect_concurrency),
+        Reconciler(storage, live, mounted, visibility, workers),
         sources=config.sources,
         watch=config.watch,
     )
-    search = SearchActor(concurrency=config.search_concurrency, max_queued=config.max_queued_searches)
+    search = SearchActor(
+        concurrency=config.search_concurrency,
+        max_queued=config.max_queued_searches,
+        exact_reasons=config.exact_abort_reasons,
+    )
     searching = Searching(
         corpus,
         search,
@@ -102,7 +110,9 @@ def _build(config: ServiceConfig, mounted: Mounted, storage: StorageActor) -> Ho
         storage=storage,
         live=live,
         corpus=corpus,
-        exact=Exact(corpus, Pool(config.max_parallel_reads), config.read_window_max),
+        exact=Exact(
+            corpus, Pool(config.max_parallel_reads), Titles(corpus, workers), config.read_window_max
+        ),
         searching=searching,
         publishing=Publishing(storage, live, journal=config.journal),
         freshness=freshness,

@@ -29,7 +29,7 @@ from .parsed import BYTES_PER_LOG_BYTE, ParsedCache, ParsedLog
 from .storage import StorageActor
 
 if TYPE_CHECKING:
-    from .corpus import Entry
+    from .circle import Entry
 
 QUIET_S: Final = 600.0
 """A log unchanged for this long has no writer any more (SPEC 16.6.6)."""
@@ -86,7 +86,10 @@ class LogReading:
             return None
         if entry.live is not None and entry.live.memory is not None:
             return number - first, tuple(entry.live.memory[first : last + 1])
-        events = self.storage.point(lambda reader: self._point(reader, entry, first, last))
+        try:
+            events = self.storage.point(lambda reader: self._point(reader, entry, first, last))
+        except JournalDamaged as exc:
+            raise QueryError(Code.CORRUPT_SESSION, str(exc)) from exc
         if events is None:
             return None
         if len(events) != last - first + 1:
@@ -121,14 +124,26 @@ class LogReading:
             raise QueryError(Code(row.state.error))
         stopped = False
 
-        def read(reader: StoreReader) -> ParsedLog:
-            return _read_foreign(reader, row, lambda: stopped)
+        async def stop_on_cancel() -> None:
+            nonlocal stopped
+            try:
+                await trio.sleep_forever()
+            finally:  # the reader's thread is awaited; it looks at this between two records
+                stopped = True
 
-        try:
-            return await self.storage.read(read)
-        except trio.Cancelled:
-            stopped = True
-            raise
+        log: ParsedLog | None = None
+        failure: Exception | None = None
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(stop_on_cancel)
+            try:
+                log = await self.storage.read(lambda reader: _read_foreign(reader, row, lambda: stopped))
+            except Exception as exc:  # handed on outside the nursery, so that it stays what it is
+                failure = exc
+            nursery.cancel_scope.cancel()
+        if failure is not None:
+            raise failure
+        assert log is not None
+        return log
 
 
 def _read_foreign(reader: StoreReader, row: StoredSession, stopped: Callable[[], bool]) -> ParsedLog:

@@ -1,60 +1,96 @@
 """Mounted providers: the host's own stores, which may appear, disappear and be replaced (SPEC 1.9, 4.1).
 
 Each is bound to a name. A binding has an epoch: revisions of one binding say nothing about another's
-(SPEC 6.10.4). A provider that fails never fails the rest (SPEC 16.6.4): what is known of it stays, and the
-operations that need it say so.
+(SPEC 6.10.4). A provider that fails never fails the rest (SPEC 16.6.4): what is known of it stays, and
+the operations that need it say so. Whatever a provider raises or returns ends here as a code.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
 
 import attrs
 import trio
 
 from ..protocol.errors import Code, CorruptLog, QueryError
 from ..protocol.event import Event
-from ..protocol.header import SessionHeader, compatible
+from ..protocol.header import SessionHeader
+from ..protocol.json_value import is_safe_integer
 from ..protocol.signal import Signal
+from ..storage.journal import PUBLISHED
+from ..storage.readers.registry import READERS
 from .providers import Inspected, PersistenceProvider, SessionSnapshot
 
 logger = logging.getLogger(__name__)
+T = TypeVar("T")
+
+LIVE = "live"
+BUILT_IN = frozenset((LIVE, PUBLISHED, *READERS))
+"""Sources of our own: no provider may take such a name, its sessions would pass for theirs."""
 
 
 @attrs.frozen
 class Binding:
-    """One mounted provider. ``epoch`` differs for every mount, also of the same object again."""
+    """One mounted provider. ``epoch`` differs for every mount, also of the same object again.
+
+    ``since``: the monotonic time of the mount.
+    """
 
     name: str
     provider: PersistenceProvider
     epoch: int
+    since: float
+
+
+@attrs.frozen
+class Told:
+    """One listing of every provider: (name, header) in mount order, and why some could not be listed."""
+
+    headers: tuple[tuple[str, SessionHeader], ...] = ()
+    failures: dict[str, QueryError] = attrs.field(factory=dict)
+
+    def raise_failure(self) -> None:
+        """Raise why a provider could not be listed, if one could not: absence cannot be told then."""
+        for failure in self.failures.values():
+            raise failure
 
 
 @attrs.define(eq=False)
 class Mounted:
-    """The present bindings, in mount order, and how their last listing went. Touched on the loop only."""
+    """The present bindings, in mount order. Touched on the loop only.
+
+    ``epoch`` moves with every mount and unmount. ``strict``: a provider that cannot be listed fails the
+    listing (SPEC 4.5).
+    """
 
     strict: bool = False
-    _bindings: dict[str, Binding] = attrs.field(factory=dict, init=False)
-    _epochs: int = attrs.field(default=0, init=False)
-    _failures: dict[str, QueryError] = attrs.field(factory=dict, init=False)
+    epoch: int = attrs.field(default=0, init=False)
     names: frozenset[str] = attrs.field(default=frozenset(), init=False)
+    _bindings: dict[str, Binding] = attrs.field(factory=dict, init=False)
+    _failing: set[str] = attrs.field(factory=set, init=False)
 
     def mount(self, name: str, provider: PersistenceProvider) -> Binding:
-        """Bind a provider, replacing one of the same name."""
-        self._epochs += 1
-        binding = Binding(name, provider, self._epochs)
+        """Bind a provider, replacing one of the same name.
+
+        Raises: QueryError INVALID_CONFIG: a name that is empty, has a colon or slash, or is a source's.
+        """
+        if not name or ":" in name or "/" in name or name in BUILT_IN:
+            raise QueryError(Code.INVALID_CONFIG, "a provider's name has no colon or slash and is not ours")
+        self.epoch += 1
+        binding = Binding(name, provider, self.epoch, time.monotonic())
         self._bindings[name] = binding
-        self._failures.pop(name, None)
+        self._failing.discard(name)
         self.names = frozenset(self._bindings)
         return binding
 
     def unmount(self, name: str) -> bool:
         """Unbind a provider; False if none has this name."""
         found = self._bindings.pop(name, None) is not None
-        self._epochs += found
-        self._failures.pop(name, None)
+        self.epoch += found
+        self._failing.discard(name)
         self.names = frozenset(self._bindings)
         return found
 
@@ -62,93 +98,94 @@ class Mounted:
     def bindings(self) -> tuple[Binding, ...]:
         return tuple(self._bindings.values())
 
+    def binding(self, name: str) -> Binding | None:
+        return self._bindings.get(name)
+
     def is_bound(self, binding: Binding) -> bool:
         """Whether this very binding still holds."""
         return self._bindings.get(binding.name) is binding
 
-    async def listed(
-        self, signal: Signal, only: frozenset[str] | None = None
-    ) -> list[tuple[str, SessionHeader]]:
-        """What every bound provider lists now, in mount order, as (name, header).
+    async def listed(self, signal: Signal) -> Told:
+        """What every bound provider lists now, asked side by side. A failing one lists nothing.
 
-        A failing provider lists nothing and is remembered for ``raise_failure``; ``strict`` raises.
-        Args: only: keep these ids alone.
+        Raises: QueryError PERSISTENCE_FAILED in strict mode.
         """
-        told: list[tuple[str, SessionHeader]] = []
-        for binding in self.bindings:
-            try:
-                headers = await binding.provider.list(signal)
-                checked = _headers(headers)
-            except Exception as exc:
-                self._note_failure(binding, exc)
-                continue
-            self._failures.pop(binding.name, None)
-            told.extend((binding.name, header) for header in checked if only is None or header.id in only)
-        return told
+        bindings = self.bindings
+        answers: dict[str, list[SessionHeader] | QueryError] = {}
 
-    def raise_failure(self) -> None:
-        """Raise the failure of the last listing, if any provider failed: absence cannot be told then."""
-        for failure in self._failures.values():
-            raise failure
+        async def ask(binding: Binding) -> None:
+            try:
+                answers[binding.name] = _headers(await _settled(lambda: binding.provider.list(signal)))
+            except QueryError as failure:
+                answers[binding.name] = failure
+
+        async with trio.open_nursery() as nursery:
+            for binding in bindings:
+                nursery.start_soon(ask, binding)
+        told: list[tuple[str, SessionHeader]] = []
+        failures: dict[str, QueryError] = {}
+        for binding in bindings:
+            answer = answers[binding.name]
+            if isinstance(answer, QueryError):
+                failures[binding.name] = answer
+                self._failed(binding, answer, signal)
+            else:
+                self._failing.discard(binding.name)
+                told.extend((binding.name, header) for header in answer)
+        return Told(tuple(told), failures)
 
     async def snapshots(self, binding: Binding, signal: Signal) -> dict[str, SessionSnapshot]:
         """One provider's listing with revisions, by id.
 
-        Raises: QueryError PERSISTENCE_FAILED: it failed, or told something malformed (SPEC 6.10.6).
+        Raises: QueryError PERSISTENCE_FAILED: it failed, or told something malformed (SPEC 6.10 step 6).
         """
         try:
-            listed = await binding.provider.list_snapshots(signal)
-            found = {snapshot.header.id: snapshot for snapshot in _snapshots(listed)}
-            if len(found) != len(listed):
-                raise _malformed("an id is listed twice")
-        except Exception as exc:
-            self._note_failure(binding, exc)
-            raise _failed(exc) from exc
-        self._failures.pop(binding.name, None)
+            found = _snapshots(await _settled(lambda: binding.provider.list_snapshots(signal)))
+        except QueryError as failure:
+            self._failed(binding, failure, signal)
+            raise
+        self._failing.discard(binding.name)
         return found
 
-    async def inspect(self, name: str, listed: SessionHeader, signal: Signal) -> Sequence[Event]:
-        """Header and log of one listed session (SPEC 4.4.4-4.4.6, 4.5).
-
-        Raises: QueryError SESSION_NOT_FOUND when the provider is gone, CORRUPT_SESSION for its corruption
-            type, PERSISTENCE_FAILED for anything else, SOURCE_CONFLICT for incompatible headers.
-        """
-        binding = self._bindings.get(name)
-        if binding is None:
-            raise QueryError(Code.SESSION_NOT_FOUND)
-        inspected = await inspect_with(binding.provider, listed.id, signal)
-        if not compatible(inspected.header, listed):
-            raise QueryError(Code.SOURCE_CONFLICT, "listed and inspected headers differ")
-        return inspected.events
-
-    def _note_failure(self, binding: Binding, exc: Exception) -> None:
-        failure = _failed(exc)
+    def _failed(self, binding: Binding, failure: QueryError, signal: Signal) -> None:
+        """Say once that a provider is out of order; in strict mode the failure is the caller's."""
         if self.strict:
-            raise failure from exc
-        if binding.name not in self._failures:
-            logger.warning("provider %s failed to list: %s", binding.name, type(exc).__name__)
-        failure.__cause__ = exc
-        self._failures[binding.name] = failure
+            raise failure
+        if not signal.aborted and self.is_bound(binding) and binding.name not in self._failing:
+            self._failing.add(binding.name)
+            cause = type(failure.__cause__ or failure).__name__
+            logger.warning("provider %s cannot be listed: %s", binding.name, cause)
 
 
-async def inspect_with(provider: PersistenceProvider, session_id: str, signal: Signal) -> Inspected:
-    """Inspect one session, failures mapped as SPEC 4.5 says."""
+async def inspect_with(provider: PersistenceProvider, listed: SessionHeader, signal: Signal) -> Inspected:
+    """Header and events of one listed session (SPEC 4.4.4, 4.5). Whether the headers agree is judged later.
+
+    Raises: QueryError CORRUPT_SESSION for the corruption type; PERSISTENCE_FAILED for everything else.
+    """
+    found = await _settled(lambda: provider.inspect(listed.id, signal), corrupt=Code.CORRUPT_SESSION)
+    if not isinstance(found, Inspected) or not _is_header(found.header):
+        raise _malformed("an inspection gave no header")
+    if not isinstance(found.events, list | tuple) or not all(isinstance(e, Event) for e in found.events):
+        raise _malformed("an inspection gave something else than events")
+    return found
+
+
+async def _settled(call: Callable[[], Awaitable[T]], corrupt: Code = Code.PERSISTENCE_FAILED) -> T:
+    """A provider's answer. Raises: QueryError for whatever it raised but Trio's and Python's own."""
     try:
-        inspected = await provider.inspect(session_id, signal)
-        if not isinstance(inspected.header, SessionHeader):
-            raise _malformed("inspection gave no header")
-    except CorruptLog as exc:
-        raise QueryError(Code.CORRUPT_SESSION) from exc
-    except Exception as exc:
-        raise _failed(exc) from exc
-    await trio.lowlevel.checkpoint_if_cancelled()
-    return inspected
+        return await call()
+    except BaseException as exc:
+        if _is_ours(exc):
+            raise
+        code = corrupt if isinstance(exc, CorruptLog) else Code.PERSISTENCE_FAILED
+        raise QueryError(code, f"a provider failed: {type(exc).__name__}") from exc
 
 
-def _failed(exc: Exception) -> QueryError:
-    if isinstance(exc, QueryError) and exc.code is Code.PERSISTENCE_FAILED:
-        return exc
-    return QueryError(Code.PERSISTENCE_FAILED, f"a provider failed: {type(exc).__name__}")
+def _is_ours(exc: BaseException) -> bool:
+    """Whether an exception ends tasks or the process, and so is no failure of a provider."""
+    if isinstance(exc, BaseExceptionGroup):
+        return any(_is_ours(inner) for inner in exc.exceptions)
+    return isinstance(exc, trio.Cancelled | KeyboardInterrupt | SystemExit | GeneratorExit)
 
 
 def _malformed(why: str) -> QueryError:
@@ -156,19 +193,40 @@ def _malformed(why: str) -> QueryError:
 
 
 def _headers(listed: object) -> list[SessionHeader]:
-    if not isinstance(listed, (list, tuple)):
+    if not isinstance(listed, list | tuple):
         raise _malformed("the listing is no list")
-    if not all(isinstance(header, SessionHeader) for header in listed):
+    if not all(_is_header(header) for header in listed):
         raise _malformed("the listing holds something else than headers")
+    if len({header.id for header in listed}) != len(listed):
+        raise _malformed("an id is listed twice")
     return list(listed)
 
 
-def _snapshots(listed: object) -> list[SessionSnapshot]:
-    if not isinstance(listed, (list, tuple)):
+def _snapshots(listed: object) -> dict[str, SessionSnapshot]:
+    if not isinstance(listed, list | tuple):
         raise _malformed("the listing is no list")
     for snapshot in listed:
-        if not isinstance(snapshot, SessionSnapshot) or not isinstance(snapshot.header, SessionHeader):
+        if not isinstance(snapshot, SessionSnapshot) or not _is_header(snapshot.header):
             raise _malformed("the listing holds something else than snapshots")
-        if not isinstance(snapshot.revision, str):
+        if type(snapshot.revision) is not str:
             raise _malformed("a revision is no text")
-    return list(listed)
+    found = {snapshot.header.id: snapshot for snapshot in listed}
+    if len(found) != len(listed):
+        raise _malformed("an id is listed twice")
+    return found
+
+
+def _is_header(header: object) -> bool:
+    """Whether a header is one by its types; what it says is the provider's word."""
+    return (
+        isinstance(header, SessionHeader)
+        and type(header.id) is str
+        and header.id != ""
+        and is_safe_integer(header.created_at)
+        and header.created_at >= 0
+        and all(field is None or type(field) is str for field in _texts(header))
+    )
+
+
+def _texts(header: SessionHeader) -> Sequence[object]:
+    return header.cwd, header.parent_session, header.origin, header.agent_preset

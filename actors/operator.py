@@ -49,11 +49,12 @@ async def _sessions(asked: Asked) -> JSON:
     entries = await house.corpus.entries(caller, (), asked.signal)
     shown = entries[: _limit(asked, 50)]
     rows: list[JSON] = []
-    for entry, name in shown:
+    for one in shown:
+        entry = one.entry
         state = None if entry.stored is None else entry.stored.state
         title = entry.live.title if entry.live is not None else None if state is None else state.title
         rows.append(
-            record_row(entry.record(name))
+            record_row(one.record)
             | {
                 "title": None if title is None else title.title,
                 "events": entry.live.length

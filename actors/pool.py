@@ -1,43 +1,67 @@
-"""The pool: traces and reads run in parallel up to a bound, never behind a search (SPEC 16.5)."""
+"""The pool: traces and reads run side by side, never behind a search (SPEC 16.5).
+
+A read that waits for a host's provider holds nothing that another read needs: threads are bounded, and so
+is the number of operations under way, but there are no slots that waiting ones could fill.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import attrs
 import trio
 
-from ..protocol.errors import Busy
+from ..protocol.errors import Busy, Code, QueryError
 from ..protocol.signal import Signal
+from ..storage import sqlite
 from .scoping import run_exact
 
 T = TypeVar("T")
-RETRY_AFTER_MS = 50
-WAITING_PER_SLOT = 64  # a read takes well under a millisecond warm: this line is a few ms long
+RETRY_AFTER_MS: Final = 50
+UNDER_WAY_PER_THREAD: Final = 64
+"""A read takes well under a millisecond warm: so many for each thread are a line of a few milliseconds."""
+HEAVY_EVENTS: Final = 1_000
+"""Logs longer than this are folded and copied in a thread: some 3 us an event (measured, CPython 3.11)."""
 
 
 @attrs.define(eq=False)
 class Pool:
-    """Bounded parallelism without an owner task: each job runs in its asker's own task and scope."""
+    """Bounded parallelism without an owner task: each job runs in its asker's own task and scope.
 
-    size: int
+    ``threads``: how many threads work on whole logs at once.
+    """
+
+    threads: int
+    under_way: int = attrs.field(default=0, init=False)
     _limiter: trio.CapacityLimiter = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self._limiter = trio.CapacityLimiter(self.size)
+        self._limiter = trio.CapacityLimiter(self.threads)
 
     async def run(self, work: Callable[[], Awaitable[T]], signal: Signal) -> T:
-        """Run ``work`` when a slot is free.
+        """Run ``work`` now.
 
-        Raises: the signal's exact reason (SPEC 4.8); Busy when too many wait already.
-        Cancellation: as ``run_exact``; while waiting for a slot it ends at once.
+        Raises: the signal's exact reason (SPEC 4.8); Busy when too many are under way already; QueryError
+            PERSISTENCE_FAILED when a database cannot be read.
+        Cancellation: as ``run_exact``.
         """
-        if self._limiter.statistics().tasks_waiting >= self.size * WAITING_PER_SLOT:
+        signal.raise_if_aborted()
+        if self.under_way >= self.threads * UNDER_WAY_PER_THREAD:
             raise Busy(RETRY_AFTER_MS)
+        self.under_way += 1
+        try:
+            return await run_exact(signal, work)
+        except sqlite.Error as exc:
+            raise QueryError(Code.PERSISTENCE_FAILED, "the store cannot be read") from exc
+        finally:
+            self.under_way -= 1
 
-        async def limited() -> T:
-            async with self._limiter:
-                return await work()
+    async def over_log(self, length: int, work: Callable[[], T]) -> T:
+        """Run pure work over a log of ``length`` events, in a thread if that takes long.
 
-        return await run_exact(signal, limited)
+        Cancellation: the thread is awaited; it can do nothing but end.
+        """
+        if length <= HEAVY_EVENTS:
+            return work()
+        return await trio.to_thread.run_sync(work, limiter=self._limiter)

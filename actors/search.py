@@ -51,10 +51,14 @@ class SearchStatistics:
 
 @attrs.define(eq=False)
 class SearchActor:
-    """Owner task: ``run``. ``ask`` may be called from any task of the same loop."""
+    """Owner task: ``run``. ``ask`` may be called from any task of the same loop.
+
+    ``exact_reasons``: an aborted search raises its signal's reason instead of ABORTED (SPEC 14 L37).
+    """
 
     concurrency: int
     max_queued: int
+    exact_reasons: bool = False
     _turns: OrderedDict[Hashable, OrderedDict[Hashable, deque[_Job[object]]]] = attrs.field(
         factory=OrderedDict, init=False, repr=False
     )
@@ -101,8 +105,7 @@ class SearchActor:
         settled once started), INDEX_FAILED when the actor is closed; Busy when the line is full.
         Cancellation: a queued job is let go at once; a started one is cancelled and awaited.
         """
-        if signal.aborted:
-            raise QueryError(Code.ABORTED)
+        self._raise_if_aborted(signal)
         job: _Job[T] = _Job(lane, workspace, work)
         self._enqueue(job)
         forget = signal.on_abort(lambda: self._stop(job))
@@ -115,8 +118,15 @@ class SearchActor:
             raise
         finally:
             forget()
+        self._raise_if_aborted(signal)
         assert job.answer is not None
         return job.answer.unwrap()
+
+    def _raise_if_aborted(self, signal: Signal) -> None:
+        if self.exact_reasons:
+            signal.raise_if_aborted()
+        if signal.aborted:
+            raise QueryError(Code.ABORTED)
 
     def statistics(self) -> SearchStatistics:
         return SearchStatistics(self._queued, self._running, self._served, self._refused)

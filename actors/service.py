@@ -259,7 +259,7 @@ class Service:
         house = await self.house()
         if caller.header is None:
             return None
-        entry = await house.corpus.require(caller, caller.header.id, signal)
+        entry = (await house.corpus.require(caller, caller.header.id, signal)).entry
         if entry.live is not None:
             return entry.live.cut.cut
         return search_cut(await house.corpus.events(entry, signal))
@@ -292,7 +292,7 @@ class Service:
         Raises: QueryError SESSION_NOT_FOUND; INVALID_FILTER while the session is live.
         """
         house = await self.house()
-        entry = await house.corpus.require(caller, session_id, signal)
+        entry = (await house.corpus.require(caller, session_id, signal)).entry
         if entry.live is not None:
             raise QueryError(Code.INVALID_FILTER, "the session is live; detach it first")
         if self.spill is not None and self.spill.store is not None:

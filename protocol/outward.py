@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 
 import attrs
 
@@ -51,11 +51,17 @@ def _name(key: Identified, same_id: int, same_source: int) -> str:
     return f"{key.source}:{key.id}" if same_source == 1 else f"{key.source}/{key.place}:{key.id}"
 
 
+PREFIX_COLONS: Final = 16
+"""Colons looked behind: a source has none, a place (a path) hardly one. A text of colons costs no more."""
+
+
 def possible_ids(outward: str) -> Iterator[str]:
-    """The bare ids that an outward id may stand for: itself, and what follows each of its colons."""
+    """The bare ids that an outward id may stand for: itself, and what follows each of its first colons."""
     yield outward
     start = outward.find(":")
-    while start >= 0:
+    for _ in range(PREFIX_COLONS):
+        if start < 0:
+            return
         yield outward[start + 1 :]
         start = outward.find(":", start + 1)
 

@@ -17,13 +17,18 @@ TIERS: tuple[Tier, ...] = ("exact", "words", "session", "some")
 
 @attrs.frozen(kw_only=True)
 class SessionRecord:
-    """One logical session. ``source`` names where its answer comes from (``live``, ``journal``, a reader)."""
+    """One logical session. ``source`` names where its answer comes from (``live``, ``journal``, a reader).
+
+    ``conflicted``: a live and a stored session of one workspace share the id and differ in the header.
+    ``hides_parent``: it has a parent that the asker may not know; the header names none (SPEC 10.7.9).
+    """
 
     header: SessionHeader
     live: bool
     persisted: bool
     source: str = "live"
     conflicted: bool = False
+    hides_parent: bool = False
 
 
 @attrs.frozen(kw_only=True)
@@ -37,12 +42,15 @@ class BestMatch:
 
 @attrs.frozen(kw_only=True)
 class SessionHit:
+    """``hides_parent``: see ``SessionRecord``."""
+
     header: SessionHeader
     live: bool
     persisted: bool
     best_match: BestMatch
     tier: Tier = "exact"
     source: str = "live"
+    hides_parent: bool = False
 
 
 @attrs.frozen(kw_only=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import random
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,38 +16,18 @@ from session_query.protocol.json_value import JSON
 from session_query.protocol.outward import SessionKey
 from session_query.protocol.records import Title
 from session_query.storage import sqlite
-from session_query.storage.guard import open_guarded
 from session_query.storage.journal import (
-    SCHEMA,
     Batch,
     Copy,
-    Forgotten,
     HeaderConflict,
     Journal,
-    JournalDamaged,
     JournalReader,
     SeqConflict,
     SeqGap,
     UnknownSession,
 )
-from session_query.storage.journal.codec import RAW_BELOW_BYTES, Packer, decode_event, encode_event
-from support.kill import ROUNDS, run_and_kill
-
-HEADER = SessionHeader(id="s-1", created_at=1_700_000_000_000, cwd="/work/a")
-
-
-def event(seq: int, text: JSON = "hello", kind: str = "user/message") -> Event:
-    data: JSON = {"id": f"m{seq}", "role": "user", "content": [{"type": "text", "text": text}]}
-    return Event(type=kind, seq=seq, time=1_700_000_000_000 + seq, data=data, surface_op="append")
-
-
-def events(first: int, last: int) -> list[Event]:
-    return [event(seq, f"text {seq} " * (seq % 7)) for seq in range(first, last + 1)]
-
-
-def open_journal(path: Path | str) -> Journal:
-    connection, _ = open_guarded(path, SCHEMA, synchronous="FULL")
-    return Journal(connection)
+from session_query.storage.journal.codec import encode_event
+from support.journals import HEADER, event, events, log, open_journal
 
 
 @pytest.fixture
@@ -56,10 +35,6 @@ def journal(tmp_path: Path) -> Iterator[Journal]:
     opened = open_journal(tmp_path / "journal.db")
     yield opened
     opened.connection.close()
-
-
-def log(journal: JournalReader, sid: int) -> list[Event]:
-    return [one for page in journal.read_all(sid) for one in page]
 
 
 def deep(levels: int) -> JSON:
@@ -288,40 +263,6 @@ def test_1_9_1_revisions(tmp_path: Path) -> None:
     assert len(set(seen)) == 6, "never equal for different content, forgotten logs included"
 
 
-def test_a_full_disk_refuses_the_whole_commit_and_loses_nothing(tmp_path: Path) -> None:
-    path = tmp_path / "journal.db"
-    journal = open_journal(path)
-    sid = journal.attach("", HEADER, None, 0).sid
-    journal.append(sid, 0, events(0, 9))
-    ((pages,),) = journal.connection.execute("PRAGMA page_count").fetchall()
-    journal.connection.execute(f"PRAGMA max_page_count={pages + 2}").fetchall()
-    noise = random.Random(1).randbytes(40_000).hex()
-    with pytest.raises(sqlite.OperationalError, match="full"):
-        journal.commit(
-            [
-                Batch(sid=sid, from_seq=10, events=events(10, 10)),
-                Batch(sid=sid, from_seq=11, events=[event(11, noise)]),
-            ]
-        )
-    assert log(journal, sid) == events(0, 9)
-    journal.connection.execute("PRAGMA max_page_count=1000000").fetchall()
-    assert journal.append(sid, 10, events(10, 10)) == 10
-    journal.connection.close()
-
-
-def test_damage_costs_one_event_and_is_named(journal: Journal) -> None:
-    sid = journal.attach("", HEADER, None, 0).sid
-    journal.append(sid, 0, events(0, 5))
-    for seq, body in ((1, b""), (2, b"\x01junk"), (3, b"\x09abc"), (4, b"\x00{}")):
-        journal.connection.execute("UPDATE event SET body = ? WHERE key = ?", (body, sid << 32 | seq))
-        with pytest.raises(JournalDamaged) as caught:
-            journal.read_event(sid, seq)
-        assert (caught.value.sid, caught.value.seq) == (sid, seq)
-    assert journal.read_event(sid, 0) == events(0, 0)[0]
-    assert journal.read_event(sid, 5) == events(5, 5)[0]
-    assert len(journal.sessions()) == 1
-
-
 def test_retained_copies_follow_their_source(journal: Journal) -> None:
     key = SessionKey("codex", "2026/01", "s-1")
     title = Title(title="T", message_seqs=(1, 2), source={"kind": "x"}, seq=None, time=4)
@@ -348,94 +289,6 @@ def test_retained_copies_follow_their_source(journal: Journal) -> None:
     journal.drop_copy(sid)
     assert journal.find(key) is None
     assert log(journal, sid) == []
-
-
-WORDS = ["zanzibarquince", "密语", "kumquatledger"]
-
-
-def test_forgetting_leaves_no_word_and_no_way_back(tmp_path: Path) -> None:
-    path = tmp_path / "journal.db"
-    journal = open_journal(path)
-    header = SessionHeader(id="s-1", created_at=12, cwd="/work/a")
-    noise = [random.Random(seq).randbytes(300).hex() for seq in range(40)]
-    secret = [event(seq, f"{' '.join(WORDS)} {noise[seq]}") for seq in range(40)]
-    kept = journal.attach("other", HEADER, None, 0)
-    sid = journal.attach("", header, None, 0).sid
-    for seq in range(40):  # interleaved, so that both share pages
-        journal.append(sid, seq, [secret[seq]])
-        journal.append(kept.sid, seq, events(seq, seq))
-    packed = [bytes(journal._packer.pack(encode_event(one))[40:60]) for one in secret]
-    needles = [*packed, *(word.encode() for word in WORDS)]
-    assert found(tmp_path, packed)
-    assert journal.forget(sid, 1000)
-    assert not journal.forget(sid, 1000)
-    assert journal.purge()
-    assert not found(tmp_path, needles)
-    assert log(journal, kept.sid) == events(0, 39)
-    with pytest.raises(Forgotten):
-        journal.attach("", header, None, 0)
-    with pytest.raises(Forgotten):
-        journal.attach("elsewhere", header, secret[:1], 0)
-    journal.connection.close()
-    journal = open_journal(path)
-    with pytest.raises(Forgotten):
-        journal.attach("", header, None, 0)
-    journal.attach("", SessionHeader(id="s-1", created_at=13, cwd="/work/a"), None, 0)
-    assert list(journal.tombstones.listing()) == [("journal", "s-1", 1000)]
-    assert journal.tombstones.remove(header, secret[0])
-    assert not journal.tombstones.remove(header, secret[0])
-    journal.attach("back", header, None, 0)
-    journal.connection.close()
-    assert not found(tmp_path, needles)
-
-
-def test_tombstones_know_a_session_without_a_creation_time_by_how_it_begins(journal: Journal) -> None:
-    header = SessionHeader(id="s-1", created_at=0)
-    journal.bury("codex", header, event(0), 5)
-    assert journal.tombstones.forgotten(header, event(0))
-    assert not journal.tombstones.forgotten(header, event(0, "other"))
-    assert not journal.tombstones.forgotten(header, None)
-    assert not journal.tombstones.forgotten(SessionHeader(id="s-2", created_at=0), event(0))
-
-
-def test_purge_waits_for_readers_and_says_so(journal: Journal, tmp_path: Path) -> None:
-    sid = journal.attach("", HEADER, events(0, 3), 0).sid
-    journal.connection.execute("PRAGMA busy_timeout=1").fetchall()
-    reader = sqlite.connect_reader(tmp_path / "journal.db")
-    with sqlite.snapshot(reader):
-        reader.execute("SELECT count(*) FROM event").fetchall()
-        journal.forget(sid, 0)
-        assert not journal.purge()
-    assert journal.purge()
-    reader.close()
-
-
-def found(directory: Path, needles: list[bytes]) -> list[bytes]:
-    contents = [path.read_bytes() for path in directory.rglob("*") if path.is_file()]
-    return [needle for needle in needles if any(needle in content for content in contents)]
-
-
-@given(st.binary(max_size=3000))
-@settings(max_examples=100, deadline=None)
-def test_a_body_is_restored(plain: bytes) -> None:
-    packer = Packer({1: b"some dictionary bytes " * 4}, 1)
-    body = packer.pack(plain)
-    assert packer.unpack(body) == plain
-    assert len(body) <= len(plain) + 1
-    if len(plain) < RAW_BELOW_BYTES:
-        assert body == b"\x00" + plain
-
-
-@given(st.binary(max_size=200))
-@settings(max_examples=100, deadline=None)
-def test_any_bytes_are_restored_or_refused(body: bytes) -> None:
-    packer = Packer({1: b"some dictionary bytes " * 4}, 1)
-    try:
-        plain = packer.unpack(body)
-        decode_event(plain)
-    except ValueError:
-        return
-    assert body[0] in {0, 1}
 
 
 STEP = st.tuples(st.integers(0, 2), st.integers(-1, 3), st.integers(0, 4), st.booleans())
@@ -471,48 +324,3 @@ def test_commits_follow_a_model_of_lists(commits: list[list[tuple[int, int, int,
     for sid in sids:
         assert log(journal, sid) == model[sid]
     journal.connection.close()
-
-
-APPENDING = """
-from pathlib import Path
-from session_query.protocol.event import Event
-from session_query.protocol.header import SessionHeader
-from session_query.storage.guard import open_guarded
-from session_query.storage.journal import SCHEMA, Batch, Journal
-journal = Journal(open_guarded(Path({path!r}), SCHEMA, synchronous="FULL")[0])
-header = SessionHeader(id="s", created_at=1)
-sids = [journal.attach(place, header, None, 0).sid for place in "ab"]
-def make(seq):
-    return Event(type="x", seq=seq, time=seq, data="word " * (seq * 37 % 900))
-lengths = [journal.length(sid) for sid in sids]
-print("open", *lengths, flush=True)
-while True:
-    news = [[make(seq) for seq in range(length, length + 1 + length % 5)] for length in lengths]
-    batches = [Batch(sid=sid, from_seq=events[0].seq, events=events) for sid, events in zip(sids, news)]
-    lengths = [through + 1 for through in journal.commit(batches)]
-    print("done", *lengths, flush=True)
-"""
-
-
-def test_acknowledged_survives_kill(tmp_path: Path) -> None:
-    path = tmp_path / "journal.db"
-    dice = random.Random(ROUNDS)
-    acknowledged = [0, 0]
-    for _ in range(ROUNDS):
-        lines, killed = run_and_kill(
-            APPENDING.format(path=str(path)), dice.randint(1, 60), delay_s=dice.random() / 100
-        )
-        assert killed
-        opened = [int(part) for part in lines[0].split()[1:]]
-        assert all(now >= then for now, then in zip(opened, acknowledged, strict=True))
-        acknowledged = [int(part) for part in lines[-1].split()[1:]]
-        journal = open_journal(path)
-        assert journal.connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-        for stored, length in zip(journal.sessions(), acknowledged, strict=True):
-            whole = log(journal, stored.sid)
-            assert len(whole) >= length
-            assert whole == [
-                Event(type="x", seq=seq, time=seq, data="word " * (seq * 37 % 900))
-                for seq in range(len(whole))
-            ]
-        journal.connection.close()

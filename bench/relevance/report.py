@@ -12,7 +12,7 @@ from .scoring import Outcome, Score, clean_share, grouped, score
 from .searching import Match
 
 ALL: Final = "all"
-HEADINGS: Final = ("queries", "hit@1", "hit@5", "recall@10", "MRR")
+HEADINGS: Final = ("queries", "hit@1", "±", "hit@5", "recall@10", "MRR")
 
 
 @attrs.frozen(kw_only=True)
@@ -46,7 +46,7 @@ def _table(run: Run) -> Iterator[str]:
     yield "| kind | " + " | ".join(HEADINGS) + " | answered in |"
     yield "| --- |" + " ---: |" * len(HEADINGS) + " --- |"
     for name, found in run.scores.items():
-        numbers = (found.hit1, found.hit5, found.recall10, found.mrr)
+        numbers = (found.hit1, found.spread, found.hit5, found.recall10, found.mrr)
         tiers = ", ".join(f"{tier} {count}" for tier, count in found.found_in if tier != "none")
         yield f"| {name} | {found.cases} | " + " | ".join(f"{n:.3f}" for n in numbers) + f" | {tiers} |"
     yield ""
@@ -74,6 +74,7 @@ def _score_json(found: Score) -> JSON:
     return {
         "cases": found.cases,
         "hit1": round(found.hit1, 4),
+        "hit1_spread": round(found.spread, 4),
         "hit5": round(found.hit5, 4),
         "recall10": round(found.recall10, 4),
         "mrr": round(found.mrr, 4),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -57,6 +58,11 @@ class Score:
     recall10: float
     mrr: float
     found_in: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def spread(self) -> float:
+        """Half the width of the 95 % interval of ``hit1``, had other such cases been written."""
+        return 1.96 * math.sqrt(self.hit1 * (1 - self.hit1) / self.cases) if self.cases else 0.0
 
 
 def run(searcher: Searcher, cases: Iterable[Case], match: Match = "auto") -> list[Outcome]:

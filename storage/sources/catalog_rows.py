@@ -99,7 +99,10 @@ class SessionNote:
 
 @attrs.define(eq=False, kw_only=True)
 class CatalogSession:
-    """One session of one unit. ``sid``: its number in the index, None if it is not there."""
+    """One session of one unit. ``sid``: its number in the index, None if it is not there.
+
+    ``serial`` grows with every change of what is told; with the unit it makes the revision (SPEC 1.9.1).
+    """
 
     unit_id: int
     key: SessionKey

@@ -19,7 +19,7 @@ from .. import sqlite
 from ..index.door import IndexReader, IndexWriter, Skeleton
 from ..journal import Journal
 from ..readers.discovery import printable
-from ..readers.seam import ReadBatch, Reader, Refusal, SessionDelta
+from ..readers.seam import Checkpoint, ReadBatch, Reader, Refusal, SessionDelta
 from .catalog import Catalog
 from .catalog_rows import CatalogSession, Root, SessionNote, Unit
 from .reading import Hot, Piece, UnitReading
@@ -31,6 +31,8 @@ logger = logging.getLogger(__name__)
 STEP_EVENTS: Final = 2048
 STEP_BYTES: Final = 2 << 20
 """A transaction holds about this much: some 100 ms of writing, then waiting appends get their turn."""
+EPOCH_SHIFT: Final = 20
+"""A session that went and came back counts on above every serial it ever had, so no revision comes twice."""
 HOT_SESSIONS: Final = 64
 HOT_EVENTS: Final = 200_000
 """Sessions whose state is kept between reads of their logs; all others are folded again from the index."""
@@ -122,7 +124,7 @@ class Ingest:
         checkpoint = self.catalog.checkpoint(reading.unit) if fresh else None
         ended = _End(whole=True)
         try:
-            for batch in reader.read(reading.found, checkpoint, stopped):
+            for batch in _batches(reader, reading, checkpoint, stopped):
                 self._take(reading, batch)
                 if batch.refusal is not None:
                     ended = _refused(batch.refusal)
@@ -132,12 +134,12 @@ class Ingest:
                 return
             pieces = reading.finish()
             self._pending.append(_Item(reading, pieces, ended=ended))
+        except _ReadFailed as failed:
+            self._fail(reading, failed.problem, failed.message)
         except sqlite.Error:
-            raise
-        except OSError as exc:
-            self._fail(reading, "error", f"{type(exc).__name__}: {exc.strerror or 'cannot be read'}")
+            raise  # our own file: nothing more can be written
         except Exception as exc:
-            logger.exception("reading a %s log failed", reader.format)
+            logger.exception("what a %s log told could not be taken", reader.format)
             self._fail(reading, "bug", type(exc).__name__)
         if self._is_full() and self._flush():
             yield self.progress
@@ -182,7 +184,11 @@ class Ingest:
             self._begun[key] = unit.unit_id
             self.progress.sessions += 1
         return CatalogSession(
-            unit_id=unit.unit_id, key=key, note=SessionNote(header=delta.header), owner=owner
+            unit_id=unit.unit_id,
+            key=key,
+            note=SessionNote(header=delta.header),
+            owner=owner,
+            serial=unit.epoch << EPOCH_SHIFT,
         )
 
     def _is_forgotten(self, delta: SessionDelta) -> bool:
@@ -343,6 +349,28 @@ class Ingest:
             or sum(hot.projection.length for hot in self._hot.values()) > HOT_EVENTS
         ):
             self._hot.popitem(last=False)
+
+
+class _ReadFailed(Exception):
+    """A read did not come to its end: the log cannot be read (``error``), or its reader failed (``bug``)."""
+
+    def __init__(self, problem: str, message: str) -> None:
+        super().__init__(message)
+        self.problem, self.message = problem, message
+
+
+def _batches(
+    reader: Reader, reading: UnitReading, checkpoint: Checkpoint | None, stopped: Callable[[], bool]
+) -> Iterator[ReadBatch]:
+    """What the reader yields; whatever it raises is its log's affair, an SQLite error of a log included."""
+    try:
+        yield from reader.read(reading.found, checkpoint, stopped)
+    except OSError as exc:
+        message = f"{type(exc).__name__}: {exc.strerror or 'cannot be read'}"
+        raise _ReadFailed("error", message) from exc
+    except Exception as exc:
+        logger.exception("reading a %s log failed", reader.format)
+        raise _ReadFailed("bug", type(exc).__name__) from exc
 
 
 def _refused(refusal: Refusal) -> _End:

@@ -20,7 +20,7 @@ from ..journal import Copy
 from ..journal.codec import encode_event
 from ..projection import Change, Projection, refold
 from ..readers.seam import LogUnit, ReadBatch, SessionDelta
-from .catalog_rows import CatalogSession, SessionNote, Unit
+from .catalog_rows import CatalogSession, Unit
 from .stamps import Stamp
 
 HELD_EVENTS_MAX: Final = 20_000
@@ -154,14 +154,13 @@ class UnitReading:
             row = self.rows[delta.header.id] = self.begin_session(delta)
         work = self._work(row)
         row.epoch = self.unit.epoch
-        row.serial += 1
         begins = self.restart and not work.restarted
         work.restarted = True
         row.forgotten = self.is_forgotten(delta) or (row.forgotten and not begins)
         if row.forgotten:
             self._count_only(row, delta)
             return [Piece(row)]
-        self._note(row.note, delta)
+        self._note(row, delta)
         if not row.owner:
             self._count_only(row, delta)
             return [Piece(row)]
@@ -178,10 +177,13 @@ class UnitReading:
         if delta.events:
             row.last_time = delta.events[-1].time
 
-    def _note(self, note: SessionNote, delta: SessionDelta) -> None:
+    def _note(self, row: CatalogSession, delta: SessionDelta) -> None:
+        note = row.note
+        before = (note.header, note.inherited, note.reported, note.notes)
         note.header, note.inherited = delta.header, delta.inherited
         note.reported = delta.title or note.reported
         note.notes = tuple(dict.fromkeys((*note.notes, *delta.notes)))
+        row.serial += before != (note.header, note.inherited, note.reported, note.notes)
 
     def _begin_again(self, work: _Work, delta: SessionDelta) -> list[Piece]:
         row = work.row
@@ -196,6 +198,7 @@ class UnitReading:
             work.held = _Held(stored, digest)
             return self._feed(work, delta)
         row.length = row.settled = 0
+        row.serial += 1
         return [Piece(row, cut=0), *self._feed(work, delta)]
 
     def _may_be_unchanged(self, row: CatalogSession, digest: bytes | None, was_broken: bool) -> bool:
@@ -217,6 +220,7 @@ class UnitReading:
             work.hot = Hot(projection, _digest())
             note.title_event = titles.last
         row.length, row.settled = length, min(row.settled, length)
+        row.serial += 1
         return piece
 
     def _release_into_nothing(self, work: _Work) -> None:
@@ -256,6 +260,7 @@ class UnitReading:
     def _add(self, work: _Work, delta: SessionDelta, events: Sequence[Event]) -> Piece:
         change, copies = self._project(work, delta, events)
         self._sync(work)
+        work.row.serial += bool(events)
         return Piece(work.row, changes=[change], copies=copies)
 
     def _project(
@@ -315,6 +320,7 @@ class UnitReading:
         if held is None:
             return []
         self._sync_settled(work)
+        work.row.serial += 1
         return [Piece(work.row, cut=0, changes=held.changes, copies=held.copies)]
 
 

@@ -60,7 +60,7 @@ class Standing:
             title=title,
             title_error=title_error,
             length=row.length,
-            revision=f"{self.store}:{row.unit_id}.{row.epoch}.{row.serial}",
+            revision=f"{self.store}:{row.unit_id}.{row.serial}",
             inherited=note.inherited,
             source_gone=gone,
             error=note.broken,

@@ -263,17 +263,22 @@ def test_a_log_that_breaks_the_surface_is_quarantined_alone(toys: ToyStore) -> N
     assert toys.texts("bad") == ["alpha", "mended"]
 
 
-def test_a_reader_that_fails_costs_its_unit(toys: ToyStore, caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize(
+    "error", [RuntimeError("a bug in the reader"), sqlite.OperationalError("a bug in the reader")]
+)
+def test_a_reader_that_fails_costs_its_unit(
+    toys: ToyStore, caplog: pytest.LogCaptureFixture, error: Exception
+) -> None:
     toys.write("good.toy", line("good", "alpha"))
     toys.refresh()
     toys.write("bad.toy", line("bad", "alpha"))
-    toys.toy.fail = RuntimeError("a bug in the reader")
+    toys.toy.fail = error
     toys.refresh()
     assert toys.found("alpha") == {"good"}
     assert "a bug in the reader" in caplog.text
     caplog.clear()
     (unit,) = [unit for unit in toys.store.sources.catalog.units.values() if unit.path.endswith("bad.toy")]
-    assert (unit.problem, unit.message) == ("bug", "RuntimeError")
+    assert (unit.problem, unit.message) == ("bug", type(error).__name__)
     toys.toy.fail = None
     toys.append("bad.toy", line("bad", "beta"))
     toys.refresh()

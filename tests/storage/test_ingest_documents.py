@@ -27,8 +27,8 @@ def rewrite(toys: ToyStore, records: list[Mapping[str, JSON]]) -> None:
     toys.write("all.doc", json.dumps(records).encode())
 
 
-def revisions(toys: ToyStore) -> dict[str, tuple[int, int]]:
-    return {key: (row.sid, row.generation) for key, row in toys.sessions().items()}
+def marks(toys: ToyStore) -> dict[str, tuple[str, int]]:
+    return {key: (row.state.revision, row.generation) for key, row in toys.sessions().items()}
 
 
 class Truncations:
@@ -56,6 +56,7 @@ def test_only_what_is_new_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyP
         toys.close()
         toys = open_toy_store(tmp_path)
     cuts = Truncations(toys, monkeypatch)
+    before = marks(toys)
     rewrite(toys, [*one, *two, record("two", "beta9", replace=[1, 2]), record("three", "gamma")])
     toys.refresh()
     assert cuts.seen.count(toys.sessions()["one"].sid) == 0
@@ -64,6 +65,9 @@ def test_only_what_is_new_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert toys.texts("two") == [f"beta{n}" for n in range(10)]
     assert toys.surfaces("two") == "sss" + "c" * 7
     assert toys.texts("three") == ["gamma"]
+    after = marks(toys)
+    assert after["one"] == before["one"], "an unchanged session keeps revision and generation"
+    assert after["two"][0] != before["two"][0]
     toys.close()
 
 
@@ -87,9 +91,13 @@ def test_a_session_that_became_shorter_or_is_gone(toys: ToyStore) -> None:
     toys.refresh()
     assert toys.texts("one") == ["alpha0", "alpha1", "alpha2", "alpha3"]
     assert set(toys.sessions()) == {"one"}
+    last = marks(toys)["one"][0]
     rewrite(toys, [])
     toys.refresh()
     assert toys.sessions() == {}
+    rewrite(toys, [record("one", "other")])
+    toys.refresh()
+    assert marks(toys)["one"][0] != last
 
 
 def test_a_document_caught_half_written_keeps_what_was_stored(toys: ToyStore) -> None:

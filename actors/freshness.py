@@ -98,6 +98,8 @@ class Freshness:
 
         Raises: QueryError PERSISTENCE_FAILED in strict mode; the signal's reason between providers.
         """
+        if self.storage.is_behind():
+            await self.storage.write(lambda store: store.catch_up(), signal)
         await self.reconciler.run(signal)
         if not self.sources or not self.storage.marks().look_is_due():
             return

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 import attrs
 import trio
 
 from ..protocol.envelope import EventError, event_from_json, event_to_json, with_seed_marker
 from ..protocol.event import Event
-from ..protocol.header import HeaderError, SessionHeader, header_from_json
+from ..protocol.header import HeaderError, SessionHeader, compatible, header_from_json
 from ..protocol.json_value import JSON
 from ..protocol.outward import SessionKey
 from ..protocol.signal import Signal
@@ -24,14 +25,17 @@ from ..protocol.wire.appending import check_seqs, judge, judge_prefix, same_even
 from ..protocol.wire.codes import WireCode, WireError
 from ..protocol.wire.identity import Owner
 from ..storage.index.door import SessionState
-from ..storage.journal import Batch, Forgotten, HeaderConflict, JournalRefusal
+from ..storage.journal import Batch, Forgotten, HeaderConflict, JournalRefusal, JournalSession
 from ..storage.projection import Change, Projection
 from ..storage.store import Store
 from .live import LiveSession, LiveStore
+from .pool import HEAVY_EVENTS
 from .storage import StorageActor
 from .wire_service import Attached
 
 logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 JOURNAL_RANK = 1
 LIVE_RANK = 0
@@ -67,6 +71,10 @@ class Publishing:
                 session = self.live.find(key)
                 if session is not None:
                     return await self._take_over(session, known, seed, owner)
+                if self.live.owned(known.id, owner) is not None:  # appends name the id alone
+                    raise WireError(
+                        WireCode.INVALID_HEADER, "this connection has another session with this id attached"
+                    )
                 return await self._bring_in(key, known, seed, owner, signal)
         finally:
             if not lock.statistics().tasks_waiting and not lock.locked():
@@ -108,11 +116,12 @@ class Publishing:
             await self._end(session)
 
     async def _end(self, session: LiveSession) -> None:
-        async with session.lock:
-            if self.live.find(session.key) is not session:
-                return
-            self.live.remove(session)
-            await self.storage.write(lambda store: _detach(store, session))
+        with trio.CancelScope(shield=True):  # bounded by the writes before it: no row may stay half live
+            async with session.lock:
+                if self.live.find(session.key) is not session:
+                    return
+                self.live.remove(session)
+                await self.storage.write(lambda store: _detach(store, session))
 
     async def _take_over(
         self, session: LiveSession, header: SessionHeader, seed: list[JSON] | None, owner: Owner
@@ -121,7 +130,7 @@ class Publishing:
             raise WireError(
                 WireCode.BUSY, "the session is live under another token", retry_after_ms=RETRY_AFTER_MS
             )
-        if session.header != header:
+        if not compatible(session.header, header):
             raise WireError(WireCode.INVALID_HEADER, "the header differs from the live session's")
         async with session.lock:
             stored = await self._stored(session, 0, len(seed or ()) - 1)
@@ -138,37 +147,38 @@ class Publishing:
         signal: Signal,
     ) -> Attached:
         given = [_event(event, seq) for seq, event in enumerate(seed or ())]
-        _check_surface(given)
-        if not self.journal:
-            events = given if seed is None else with_seed_marker(given, time=now_ms())
-            session = await self._admit(key, header, owner, None)
-            session.memory = []
-            await self._commit(session, events)
-        else:
-            try:
-                stored = await self.storage.write(
-                    lambda store: store.journal.attach(
-                        key.place, header, None if seed is None else given, now_ms()
-                    ),
-                    signal,
-                )
-            except Forgotten as exc:
-                raise WireError(
-                    WireCode.FORBIDDEN, "the session was forgotten and may not come back"
-                ) from exc
-            except HeaderConflict as exc:
-                raise WireError(
-                    WireCode.INVALID_HEADER, "the header differs from the stored session's"
-                ) from exc
-            except JournalRefusal as exc:
-                raise WireError(WireCode.SEQ_CONFLICT, "the events are no prefix of the stored log") from exc
-            session = await self._admit(key, header, owner, stored.sid)
-            await self._rebuild(session)
-            await self._index_rest(session)
+        await _off_the_loop(len(given), lambda: _check_surface(given))
+        stored: JournalSession | None = None
+        if self.journal:
+            stored = await self._journaled(key, header, None if seed is None else given, signal)
+        session = await self._admit(key, header if stored is None else stored.header, owner, stored)
+        try:
+            if stored is None:
+                await self._commit(session, given if seed is None else with_seed_marker(given, time=now_ms()))
+            else:
+                await self._rebuild(session)
+                await self._index_rest(session)
+        except BaseException:  # nobody was told of it, so nobody would detach it
+            await self._end(session)
+            raise
         return Attached(session_id=key.id, next_seq=session.length)
 
+    async def _journaled(
+        self, key: SessionKey, header: SessionHeader, seed: Sequence[Event] | None, signal: Signal
+    ) -> JournalSession:
+        try:
+            return await self.storage.write(
+                lambda store: store.journal.attach(key.place, header, seed, now_ms()), signal
+            )
+        except Forgotten as exc:
+            raise WireError(WireCode.FORBIDDEN, "the session was forgotten and may not come back") from exc
+        except HeaderConflict as exc:
+            raise WireError(WireCode.INVALID_HEADER, "the header differs from the stored session's") from exc
+        except JournalRefusal as exc:
+            raise WireError(WireCode.SEQ_CONFLICT, "the events are no prefix of the stored log") from exc
+
     async def _admit(
-        self, key: SessionKey, header: SessionHeader, owner: Owner, journal_sid: int | None
+        self, key: SessionKey, header: SessionHeader, owner: Owner, stored: JournalSession | None
     ) -> LiveSession:
         """Make the session live; its row says how much of the log the index holds, which may be none."""
 
@@ -180,16 +190,26 @@ class Publishing:
                 store.index.touch([sid])
             return sid
 
-        sid = await self.storage.write(put)
-        session = LiveSession(key=key, header=header, owner=owner, sid=sid, journal_sid=journal_sid)
+        with trio.CancelScope(shield=True):  # the row and its place among the live come together
+            sid = await self.storage.write(put)
+        session = LiveSession(
+            key=key,
+            header=header,
+            owner=owner,
+            sid=sid,
+            journal_sid=None if stored is None else stored.sid,
+            memory=[] if stored is None else None,
+            persisted=self.journal,
+        )
         self.live.add(session)
         return session
 
     async def _rebuild(self, session: LiveSession) -> None:
         """Fold the stored log again: on attaching to a stored session, and after a failed commit."""
         events = await self._stored(session, 0, None)
-        session.projection, session.length = Projection(), 0
-        session.projection.feed(events)
+        projection = Projection()
+        await _off_the_loop(len(events), lambda: projection.feed(events))
+        session.projection, session.length = projection, 0
         session.committed(events)
 
     async def _index_rest(self, session: LiveSession) -> None:
@@ -202,16 +222,19 @@ class Publishing:
         projection = session.projection
         assert projection is not None
         session.projection = None  # it runs ahead of the log until the commit is known
-        change = projection.feed(events, skeleton=session.journal_sid is None)
+        change = await _off_the_loop(
+            len(events), lambda: projection.feed(events, skeleton=session.journal_sid is None)
+        )
         if projection.broken is not None:
             raise WireError(WireCode.INVALID_EVENT, _surface_defect(events, projection.broken))
         length = session.length + len(events)
         state = _titled(self._state(session, length), projection)
-        await self.storage.append(lambda store: _store_news(store, session, events, change, state))
-        session.projection = projection
-        if session.memory is not None:
-            session.memory.extend(events)
-        session.committed(events)
+        with trio.CancelScope(shield=True):  # stored and known to be stored are one
+            await self.storage.append(lambda store: _store_news(store, session, events, change, state))
+            session.projection = projection
+            if session.memory is not None:
+                session.memory.extend(events)
+            session.committed(events)
 
     def _state(
         self, session: LiveSession | None, length: int, header: SessionHeader | None = None
@@ -226,7 +249,7 @@ class Publishing:
             length=length,
             revision=str(length),
             inherited=header.seed_length or 0,
-            persisted=self.journal,
+            persisted=self.journal if session is None else session.persisted,
             durable=self.journal,
         )
 
@@ -251,6 +274,11 @@ class Publishing:
         if session is None:
             raise WireError(WireCode.NOT_ATTACHED, "this connection has no such session attached")
         return session
+
+
+async def _off_the_loop(length: int, work: Callable[[], T]) -> T:
+    """Pure work over ``length`` events, in a thread if that takes long. Cancellation: as for a thread."""
+    return work() if length <= HEAVY_EVENTS else await trio.to_thread.run_sync(work)
 
 
 def _comparing(stored: Sequence[Event]) -> _IsStored:
@@ -316,9 +344,12 @@ def _store_news(
         if isinstance(result, JournalRefusal):
             raise result
     try:
-        with store.index.transaction():
-            change.apply(store.index, session.sid)
-            store.index.put_session(session.key, state)
+        if store.is_behind(session.key):
+            store.catch_up(session.key)  # what is missing, these events included
+        else:
+            with store.index.transaction():
+                change.apply(store.index, session.sid)
+                store.index.put_session(session.key, state)
     except Exception:
         if session.journal_sid is None:
             raise

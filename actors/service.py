@@ -8,8 +8,9 @@ sources stop reading, the store closes. Nothing global is touched; everything st
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Hashable, Sequence
+from collections.abc import AsyncIterator, Hashable, Iterator, Sequence
 from contextlib import asynccontextmanager
+from itertools import count
 from typing import Final
 
 import attrs
@@ -24,6 +25,7 @@ from ..protocol.collected import (
 )
 from ..protocol.errors import Code, QueryError
 from ..protocol.filters import SessionClause
+from ..protocol.json_codec import deep_copy, lossless_defect
 from ..protocol.json_value import JSON
 from ..protocol.records import (
     EventPage,
@@ -59,25 +61,30 @@ OPERATOR: Final = Caller(kind="operator")
 """The embedding host itself: it sees every session (SPEC 16.11)."""
 
 HOST: Final = Owner(token_id="host", connection_id="host", role="operator", reach=EVERYTHING)
-"""Who attaches sessions through the embedded door."""
+"""Who attaches sessions through the embedded door; each handle is a connection of its own."""
 
 
 @attrs.define(eq=False)
 class LiveHandle:
-    """A live session attached by the embedding host. Ends with ``detach`` or with the service."""
+    """A live session attached by the embedding host. Ends with ``detach`` or with the service.
+
+    Attaching the session again takes it over: appends through the older handle raise NOT_ATTACHED then.
+    """
 
     _service: Service
+    _owner: Owner
     session_id: str
     next_seq: int
 
     async def append(self, events: Sequence[JSON], *, signal: Signal | None = None) -> int:
-        """Store events at the end of the log; returns the last seq, durable.
+        """Store events at the end of the log; returns the last seq, durable. ``events`` are copied.
 
         Raises: WireError INVALID_EVENT, NOT_ATTACHED; the signal's exact reason before it began.
         """
+        copied = [_detached(event) for event in events]
         house = await self._service.house()
         through = await house.publishing.append(
-            self.session_id, self.next_seq, list(events), HOST, signal or Signal()
+            self.session_id, self.next_seq, copied, self._owner, signal or Signal()
         )
         self.next_seq = through + 1
         return through
@@ -85,7 +92,7 @@ class LiveHandle:
     async def detach(self) -> None:
         """End the live session; what is journaled stays stored. Idempotent."""
         house = await self._service.house()
-        await house.publishing.detach(self.session_id, HOST)
+        await house.publishing.detach(self.session_id, self._owner)
 
 
 @attrs.define(eq=False)
@@ -97,6 +104,8 @@ class Service:
     _nursery: trio.Nursery
     _opening: trio.Lock = attrs.field(factory=trio.Lock, init=False)
     _house: House | None = attrs.field(default=None, init=False)
+    _search_closed: bool = attrs.field(default=False, init=False)
+    _handles: Iterator[int] = attrs.field(factory=count, init=False)
     _stop: trio.Event = attrs.field(factory=trio.Event, init=False)
     _closed: trio.Event = attrs.field(factory=trio.Event, init=False)
     registry: ToolRegistry = attrs.field(init=False)
@@ -118,12 +127,11 @@ class Service:
         """The opened parts; opens them first if nobody has. Concurrent callers share one opening.
 
         Raises: QueryError INDEX_FAILED when they cannot be opened (the next call tries again, SPEC 14
-        L24) or the service is closed.
+        L24) or the service has ended.
         """
         if self._house is None:
             async with self._opening:
-                if self._stop.is_set():
-                    raise QueryError(Code.INDEX_FAILED, "the service is closed")
+                self._require_running()
                 if self._house is None:
                     try:
                         self._house = await self._nursery.start(
@@ -131,7 +139,12 @@ class Service:
                         )
                     except BaseExceptionGroup as group:
                         raise alone(group) from group
+        self._require_running()
         return self._house
+
+    def _require_running(self) -> None:
+        if self._stop.is_set():
+            raise QueryError(Code.INDEX_FAILED, "the service has ended")
 
     @property
     def is_open(self) -> bool:
@@ -139,7 +152,20 @@ class Service:
         return self._house is not None
 
     async def close(self) -> None:
-        """Stop searching and close the store; idempotent, every caller waits for the same end (6.14.6)."""
+        """End searching; idempotent, every caller waits for the same end (SPEC 6.14.6).
+
+        Running searches finish, queued and later ones raise INDEX_FAILED. Exact reads and publishing go on
+        until the service's block ends, which closes the files.
+        """
+        self._search_closed = True
+        async with self._opening:  # a pending opening is waited for
+            house = self._house
+        if house is not None:
+            house.search.close()
+            await house.search.wait_idle()
+
+    async def end(self) -> None:
+        """End everything: searches, live sessions, files. ``open_service`` does this when its block ends."""
         self._stop.set()
         if self._house is not None:
             await self._closed.wait()
@@ -154,14 +180,17 @@ class Service:
         ``events`` None: no seed; a list, even an empty one, is a seed (SPEC 1.3.3), or a stored prefix when
         the session is stored already. Raises: WireError INVALID_HEADER, INVALID_EVENT, SEQ_CONFLICT, BUSY.
         """
+        header, seed = _detached(header), None if events is None else [_detached(event) for event in events]
+        owner = attrs.evolve(HOST, connection_id=f"host-{next(self._handles)}")
         house = await self.house()
-        attached: Attached = await house.publishing.attach(header, events, HOST, signal or Signal())
-        return LiveHandle(self, attached.session_id, attached.next_seq)
+        attached: Attached = await house.publishing.attach(header, seed, owner, signal or Signal())
+        return LiveHandle(self, owner, attached.session_id, attached.next_seq)
 
     def mount(self, name: str, provider: PersistenceProvider) -> None:
-        """Mount a store of the host's own under a name, replacing one of the same name (SPEC 4.1)."""
-        if not name or ":" in name or "/" in name:
-            raise QueryError(Code.INVALID_CONFIG, "a provider's name has no colon and no slash")
+        """Mount a store of the host's own under a name, replacing one of the same name (SPEC 4.1).
+
+        Raises: QueryError INVALID_CONFIG: the name is empty, has a colon or slash, or is a source of ours.
+        """
         self.mounted.mount(name, provider)
 
     def unmount(self, name: str) -> bool:
@@ -333,6 +362,16 @@ class Service:
     def _require_search(self) -> None:
         if self.config.open_at == "never":
             raise QueryError(Code.SEARCH_DISABLED)
+        if self._search_closed:
+            raise QueryError(Code.INDEX_FAILED, "searching has ended")
+
+
+def _detached(value: JSON) -> JSON:
+    """A copy, so that what the host does to its own objects later has no effect (SPEC 0).
+
+    What is no JSON is handed on as it is and refused later: no copy of it would mean anything.
+    """
+    return value if lossless_defect(value) else deep_copy(value)
 
 
 def _spill_policy(config: ServiceConfig) -> SpillPolicy | None:
@@ -374,7 +413,7 @@ async def open_service(config: ServiceConfig) -> AsyncIterator[Service]:
             failure = exc
         finally:
             with trio.CancelScope(shield=True):
-                await service.close()
+                await service.end()
             parts.cancel_scope.cancel()
     if failure is not None:
         raise failure

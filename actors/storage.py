@@ -97,6 +97,10 @@ class StorageActor:
         self.groups += 1
         self._written.set()
 
+    def is_behind(self) -> bool:
+        """Whether the index misses something that the journal has."""
+        return self._store.is_behind()
+
     def marks(self) -> Marks:
         """What may have changed in the sources; the one part of the store that threads share."""
         return self._store.sources.freshness

@@ -146,6 +146,10 @@ class Store:
         """The index did not take what the journal has of this session."""
         self._behind.add(key)
 
+    def is_behind(self, key: SessionKey | None = None) -> bool:
+        """Whether the index misses something of a session, or of any, that the journal has. Any thread."""
+        return bool(self._behind) if key is None else key in self._behind
+
     def catch_up(self, key: SessionKey | None = None) -> int:
         """Index what the journal holds and the index does not, of one session or of all marked ones.
 

@@ -78,14 +78,24 @@ def parts(prepared: str) -> list[str]:
     match = _CASE_BORDER.search(prepared)
     while match is not None:
         border = match.start()
-        begin = border
-        while begin and prepared[begin - 1].isalnum() and prepared[begin - 1].isascii():
-            begin -= 1
+        begin = border - _run_before(prepared, border)
         rest = _WORD_REST.match(prepared, border)
         end = border + 1 if rest is None else rest.end()
         found.update(part for part in case_parts(prepared[begin:end]) if len(part) > 1)
         match = _CASE_BORDER.search(prepared, end)
     return sorted(found)
+
+
+def _run_before(text: str, end: int) -> int:
+    """How many ASCII letters and digits stand directly before ``end``."""
+    size = 32
+    while True:
+        start = max(0, end - size)
+        run = _WORD_REST.match(text[start:end][::-1])
+        length = 0 if run is None else run.end()
+        if length < end - start or start == 0:
+            return length
+        size *= 4
 
 
 def case_parts(word: str) -> list[str]:

@@ -53,9 +53,9 @@ class Bodies:
 
     def text(self, row: int) -> str:
         """A document's text. Raises: KeyError: there is no such document."""
-        for first in reversed(self._kept):  # the run looked at last is the likeliest
-            if first <= row < first + len(self._kept[first]):
-                return self._kept[first][row - first]
+        for start in reversed(self._kept):  # the run looked at last is the likeliest
+            if start <= row < start + len(self._kept[start]):
+                return self._kept[start][row - start]
         found = self._connection.execute(
             "SELECT doc, texts FROM body WHERE doc <= ? ORDER BY doc DESC LIMIT 1", (row,)
         ).fetchone()

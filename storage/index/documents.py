@@ -120,15 +120,16 @@ class DocumentStore:
         row_id = slot.row_id(number)
         text = document.text
         prepared = prepare(text)
-        pieces = " ".join(parts(prepared))
+        found = parts(prepared)
         kind, search = document.type, int(document.is_search)
         self._docs.append(
             (row_id, document.seq, document.time, self._type(kind), SURFACE_NUMBERS[document.surface], search,
              int(kind == "user/message"), len(text))
         )  # fmt: skip
         BodyRun.extend(self._runs, row_id, text)
-        self._postings.append(posting(row_id, slot.ws, bool(search), prepared, pieces))
-        SpanRow.extend(self._new_spans, row_id, bool(search), prepared, pieces)
+        self._postings.append(posting(row_id, slot.ws, bool(search), prepared, " ".join(found)))
+        if self.spans.active:
+            SpanRow.extend(self._new_spans, row_id, bool(search), prepared, found)
         slot.numbers, slot.last_seq = number + 1, document.seq
         if not search:
             slot.texts += 1
@@ -166,6 +167,7 @@ class DocumentStore:
         self.bodies.insert(sorted(self._runs, key=lambda run: run.first))
         many(_FTS_INSERT, self._postings)
         self.spans.insert(self._new_spans)
+        self.spans.note_rows(run.first >> BLOCK_BITS for run in self._runs)
         self._clear()
 
     def reclassify(self, sid: int, surfaces: Mapping[int, Surface]) -> None:

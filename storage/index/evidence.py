@@ -6,6 +6,7 @@ beyond it are looked up only where it matters: in the texts of candidates, and i
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Final
@@ -100,15 +101,42 @@ class Evidence:
 
     def _span_blocks(self, word: Word, scope: Scope) -> Sql:
         """A statement for the blocks whose documents hold a word; a pair needs both its characters."""
-        single = [alternative for alternative in word.alternatives if len(alternative) == 1]
+        single = [alternative[0] for alternative in word.alternatives if len(alternative) == 1]
         several = [alternative for alternative in word.alternatives if len(alternative) > 1]
-        selects = []
-        if single:
-            selects.append(_select_blocks(" OR ".join(map(quoted, single)), scope))
+        selects = self._holding_any(single, scope)
         for alternative in several:
-            each = [_select_blocks(quoted((token,)), scope) for token in alternative]
+            each = [_combined(self._holding_any([token], scope), " UNION ") for token in alternative]
             selects.append(_combined(each, " INTERSECT "))
         return _combined(selects, " UNION ")
+
+    def _holding_any(self, tokens: Sequence[str], scope: Scope) -> list[Sql]:
+        """Statements for blocks that hold one of some tokens: from spans, and from postings of rare ones."""
+        spanned = self._spanned
+        frequent = [quoted((token,)) for token in tokens if token in spanned]
+        others = [quoted((token,)) for token in tokens if token not in spanned]
+        found = []
+        if frequent:
+            match = " OR ".join(frequent)
+            first = f"SELECT f.rowid >> {BLOCK_BITS} FROM span AS f WHERE span MATCH ? AND f.rowid > 0"
+            found.append(Sql(first, (match,)) + scope.rows)
+        if others:
+            match = f"{{text parts}} : ({' OR '.join(others)})"
+            first = f"SELECT f.rowid >> {BLOCK_BITS} FROM fts AS f WHERE fts MATCH ?"
+            found.append(Sql(first, (match,)) + scope.rows)
+        return found
+
+    @cached_property
+    def _spanned(self) -> frozenset[str]:
+        """The tokens of the query that spans answer for; none until every block is covered."""
+        execute = self.looking.connection.execute
+        if execute("SELECT 1 FROM span_todo LIMIT 1").fetchone() is not None:
+            return frozenset()
+        every = {token for word in self.words.words for parts in word.alternatives for token in parts}
+        found = execute(
+            "SELECT token FROM span_word WHERE token IN (SELECT value FROM json_each(?))",
+            (json.dumps(sorted(every)),),
+        ).fetchall()
+        return frozenset(token for (token,) in found)
 
     @cached_property
     def masks(self) -> dict[int, int]:
@@ -191,11 +219,6 @@ class Evidence:
     def weight_of(self, mask: int) -> float:
         """The weights of the words in a mask, added up."""
         return sum(self.weights[n] for n in self.informative if mask >> n & 1)
-
-
-def _select_blocks(match: str, scope: Scope) -> Sql:
-    where = Sql(f"SELECT f.rowid >> {BLOCK_BITS} FROM span AS f WHERE span MATCH ? AND f.rowid > 0", (match,))
-    return where + scope.rows
 
 
 def _combined(selects: Sequence[Sql], operator: str) -> Sql:

@@ -1,32 +1,47 @@
-"""Spans: one full-text row for a run of a session's documents, telling that a word occurs, not where.
+"""Spans: one full-text row for a run of documents, telling which frequent words occur in it, not where.
 
 They answer "which sessions hold this word at all" for a fraction of what single postings cost (1.8 ms
-against 1.2 s for ten common words in a million events). Every append adds a row, so spans are always
-complete; idle time joins small rows. The row id is that of the first document, negative for documents
-that ordinary searches do not see (SPEC 16.1.7).
+against 1.2 s for ten common words in a million events). Rare words need none: their postings are few.
+So spans begin when an index has grown to ``SPANS_FROM_DOCUMENTS``: the words frequent by then are chosen
+once, in idle time, and the blocks that stand already are covered one by one; blocks opened later get
+their spans with every append. Until all is covered, and for every other word, postings answer.
+
+A chosen word is held by several sessions, so that the list tells nothing about any one of them.
+The row id is that of the first document, negative for documents that ordinary searches do not see
+(SPEC 16.1.7). Idle time joins small rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import attrs
 
-from ...protocol.tokens import parts, prepare
+from ...protocol.tokens import TOKEN_CLASS, lower_ascii, parts, prepare
 from ..sqlite import Connection
 from .bodies import Bodies
-from .schema import BLOCK_BITS, BLOCK_MASK
+from .schema import BLOCK_BITS, BLOCK_MASK, TAG
 
+SPANS_FROM_DOCUMENTS: Final = 20_000
+FREQUENT_SHARE: Final = 0.005
+"""Share of the documents that hold a word worth a span: below it a million events give 5,000 postings."""
+FREQUENT_BLOCKS_MIN: Final = 8
 SPAN_DOCUMENTS_MAX: Final = 512
 SPAN_CHARS_MAX: Final = 2_000_000
 LOOSE_ROWS_MAX: Final = 8
 """Rows of one block above which idle time joins them."""
 
+_TOKEN: Final = re.compile(f"[{TOKEN_CLASS}]+")
+
 
 @attrs.define(eq=False)
 class SpanRow:
-    """A row being gathered: ``first`` and ``last`` are row ids of documents in one block."""
+    """A row being gathered: ``first`` and ``last`` are row ids of documents in one block.
+
+    ``words`` holds space-free pieces of prepared texts, each once; tokens are taken from them at the end.
+    """
 
     first: int
     last: int
@@ -39,7 +54,7 @@ class SpanRow:
         return -self.first if self.search else self.first
 
     @staticmethod
-    def extend(rows: list[SpanRow], row_id: int, search: bool, prepared: str, pieces: str) -> None:
+    def extend(rows: list[SpanRow], row_id: int, search: bool, prepared: str, pieces: Iterable[str]) -> None:
         """Add a document to the last row of its kind if it goes on there, else open a new row."""
         for row in rows[-2:]:
             if row.search == search and row.last >> BLOCK_BITS == row_id >> BLOCK_BITS and row.last < row_id:
@@ -50,9 +65,13 @@ class SpanRow:
         else:
             row = SpanRow(row_id, row_id, search, 0, set())
             rows.append(row)
-        row.words.update(prepared.split())  # each distinct word once: half the work for the engine
-        row.words.update(pieces.split())
+        row.words.update(prepared.split(), pieces)
         row.chars += len(prepared)
+
+    def tokens(self, frequent: frozenset[str]) -> str:
+        """The frequent tokens among the words, as one text."""
+        found = _TOKEN.findall(lower_ascii(" ".join(self.words)))
+        return " ".join(sorted(frequent.intersection(found)))
 
 
 class Spans:
@@ -61,17 +80,30 @@ class Spans:
     def __init__(self, connection: Connection, bodies: Bodies) -> None:
         self._connection = connection
         self._bodies = bodies
-        self._loose: dict[int, int] | None = None
+        self.forget()
 
     def forget(self) -> None:
-        """Drop what is remembered: the transaction was rolled back."""
-        self._loose = None
+        """Read again what is remembered: the transaction was rolled back, or this is the beginning."""
+        self._loose: dict[int, int] | None = None
+        chosen = self._connection.execute("SELECT token FROM span_word").fetchall()
+        self._frequent = frozenset(token for (token,) in chosen)
+        todo = self._connection.execute("SELECT block FROM span_todo ORDER BY block").fetchall()
+        self._uncovered = [block for (block,) in todo]
+
+    @property
+    def active(self) -> bool:
+        """Whether new documents need spans."""
+        return bool(self._frequent)
 
     def insert(self, rows: Sequence[SpanRow]) -> None:
-        ordered = sorted(rows, key=lambda row: row.row_id)
+        """Write rows of blocks that are covered; the others come with their block."""
+        waiting = set(self._uncovered)
+        ordered = sorted(
+            (row for row in rows if row.first >> BLOCK_BITS not in waiting), key=lambda row: row.row_id
+        )
         self._connection.executemany(
             "INSERT INTO span(rowid, words) VALUES(?, ?)",
-            [(row.row_id, " ".join(row.words)) for row in ordered],
+            [(row.row_id, row.tokens(self._frequent)) for row in ordered],
         )
         self._connection.executemany(
             "INSERT INTO span_end VALUES(?, ?)", [(row.row_id, row.last) for row in ordered]
@@ -86,9 +118,8 @@ class Spans:
 
         ``last`` is the block's last document: only tails are cut.
         """
-        block = first >> BLOCK_BITS
         left: list[SpanRow] = []
-        for row_id, end in self._rows(block):
+        for row_id, end in self._rows(first >> BLOCK_BITS):
             if end >= first:
                 self._delete(row_id, end)
                 if abs(row_id) < first:
@@ -107,10 +138,12 @@ class Spans:
         ]
 
     def _delete(self, row_id: int, end: int) -> None:
-        words = [word for row in self._gather(row_id, end) for word in row.words]
-        self._connection.execute(
-            "INSERT INTO span(span, rowid, words) VALUES('delete', ?, ?)", (row_id, " ".join(words))
-        )
+        """Remove a row; the engine must be told exactly what it holds."""
+        for row in self._gather(row_id, end):
+            self._connection.execute(
+                "INSERT INTO span(span, rowid, words) VALUES('delete', ?, ?)",
+                (row_id, row.tokens(self._frequent)),
+            )
         self._connection.execute("DELETE FROM span_end WHERE doc = ?", (row_id,))
 
     def _gather(self, row_id: int, end: int) -> list[SpanRow]:
@@ -125,30 +158,88 @@ class Spans:
         }
         rows: list[SpanRow] = []
         for doc, text in self._bodies.between(abs(row_id), end):
-            if doc not in wanted:
-                continue
-            prepared = prepare(text)
-            if not rows:
-                rows.append(SpanRow(doc, doc, search, 0, set()))
-            rows[0].last = doc
-            rows[0].words.update(prepared.split(), parts(prepared))
+            if doc in wanted:
+                prepared = prepare(text)
+                if not rows:
+                    rows.append(SpanRow(doc, doc, search, 0, set()))
+                rows[0].last = doc
+                rows[0].words.update(prepared.split(), parts(prepared))
         return rows
 
-    def join_step(self) -> bool:
+    # -- idle work --
+
+    def step(self) -> bool:
+        """One piece: choose the words, cover a block, or join the rows of one. True while more waits."""
+        if not self._frequent:
+            return self._choose()
+        if self._uncovered:
+            self._cover(self._uncovered.pop(0))
+            return True
+        return self._join_step()
+
+    def _choose(self) -> bool:
+        execute = self._connection.execute
+        row = execute("SELECT sum(documents) FROM session").fetchone()
+        documents = 0 if row is None or row[0] is None else row[0]
+        chosen_before = execute("SELECT 1 FROM index_meta WHERE name = 'spans'").fetchone()
+        if documents < SPANS_FROM_DOCUMENTS or chosen_before is not None:
+            return self._join_step()
+        execute("INSERT INTO index_meta VALUES('spans', x'31')")
+        self._connection.execute("CREATE VIRTUAL TABLE temp.fts_words USING fts5vocab(main, fts, row)")
+        found = self._connection.execute(
+            "SELECT term FROM temp.fts_words WHERE doc >= ?", (int(FREQUENT_SHARE * documents),)
+        ).fetchall()
+        self._connection.execute("DROP TABLE temp.fts_words")
+        chosen = [term for (term,) in found if not term.startswith(TAG) and self._is_spread(term)]
+        self._connection.executemany("INSERT INTO span_word VALUES(?)", [(term,) for term in chosen])
+        self._connection.execute("INSERT INTO span_todo SELECT block FROM block")
+        self.forget()
+        return True
+
+    def _is_spread(self, term: str) -> bool:
+        row = self._connection.execute(
+            f"SELECT count(*) FROM (SELECT DISTINCT rowid >> {BLOCK_BITS} FROM fts"
+            " WHERE fts MATCH ? LIMIT ?)",
+            (f'"{term}"', FREQUENT_BLOCKS_MIN),
+        ).fetchone()
+        return row is not None and row[0] >= FREQUENT_BLOCKS_MIN
+
+    def _cover(self, block: int) -> None:
+        low, high = block << BLOCK_BITS, block << BLOCK_BITS | BLOCK_MASK
+        searches = {
+            doc
+            for (doc,) in self._connection.execute(
+                "SELECT doc FROM doc WHERE doc BETWEEN ? AND ? AND search = 1", (low, high)
+            ).fetchall()
+        }
+        rows: list[SpanRow] = []
+        for doc, text in self._bodies.between(low, high):
+            prepared = prepare(text)
+            SpanRow.extend(rows, doc, doc in searches, prepared, parts(prepared))
+        self._connection.execute("DELETE FROM span_todo WHERE block = ?", (block,))
+        self.insert(rows)
+
+    def _join_step(self) -> bool:
         """Join the small rows of one block, and its text copies. True while another block waits."""
         if self._loose is None:
-            self._loose = dict(
-                self._connection.execute(
-                    "SELECT abs(doc) >> 12, count(*) FROM span_end GROUP BY 1"
-                ).fetchall()
-            )
+            counted = "SELECT doc >> 12, count(*) FROM body GROUP BY 1"
+            self._loose = dict(self._connection.execute(counted).fetchall())
+            counted = "SELECT abs(doc) >> 12, count(*) FROM span_end GROUP BY 1"
+            for block, count in self._connection.execute(counted).fetchall():
+                self._loose[block] = max(count, self._loose.get(block, 0))
         waiting = [block for block, count in self._loose.items() if count > LOOSE_ROWS_MAX]
         if not waiting:
             return False
         self._bodies.join(waiting[0])
         self._join(waiting[0])
-        self._loose[waiting[0]] = 0
+        del self._loose[waiting[0]]
         return len(waiting) > 1
+
+    def note_rows(self, blocks: Iterable[int]) -> None:
+        """Rows of text copies were added to these blocks."""
+        if self._loose is not None and not self.active:
+            for block in blocks:
+                self._loose[block] = self._loose.get(block, 0) + 1
 
     def _join(self, block: int) -> None:
         joined: list[SpanRow] = []
@@ -169,3 +260,16 @@ class Spans:
                     before.last = row.last
                     before.words |= row.words
         self.insert(joined)
+
+    def drop_unheld(self) -> bool:
+        """Take words that no document holds any more off the list (SPEC 16.10). True if there were any."""
+        gone = [
+            (token,)
+            for token in self._frequent
+            if not self._connection.execute(
+                "SELECT 1 FROM fts WHERE fts MATCH ? LIMIT 1", (f'"{token}"',)
+            ).fetchall()
+        ]
+        self._connection.executemany("DELETE FROM span_word WHERE token = ?", gone)
+        self.forget()
+        return bool(gone)

@@ -70,12 +70,12 @@ class Writer:
     @contextmanager
     def _part(self) -> Iterator[None]:
         """A transaction inside another one: what it raises undoes it alone."""
-        self._store_counts()  # nothing of the outer one may still wait in memory
+        self._flush()  # nothing of the outer one may still wait in memory
         before = set(self._marked), set(self._marked_workspaces), self._moved
         try:
             with sqlite.transaction(self._connection):
                 yield
-                self._store_counts()
+                self._flush()
         except BaseException:
             self._documents.forget_all()
             self._marked, self._marked_workspaces, self._moved = before
@@ -119,6 +119,10 @@ class Writer:
     def find(self, key: SessionKey) -> StoredSession | None:
         self._store_counts()
         return rows.find(self._connection, key)
+
+    def _flush(self) -> None:
+        self._documents.flush()
+        self._documents.store_all_counts()
 
     def _store_counts(self) -> None:
         self._documents.store_all_counts()
@@ -239,16 +243,18 @@ class Writer:
                 more = more or self._connection.total_changes - before > 1
         try:
             with sqlite.transaction(self._connection):
-                return self._documents.spans.join_step() or more
+                return self._documents.spans.step() or more
         except BaseException:
             self._documents.forget_all()
             raise
 
     def scrub(self) -> None:
-        if sqlite.FTS5_SECURE_DELETE:
-            return
-        for table in ("fts", "span"):
-            self._connection.execute(f"INSERT INTO {table}({table}) VALUES('optimize')")
+        with sqlite.transaction(self._connection):
+            tables = ["span"] if self._documents.spans.drop_unheld() else []
+            if not sqlite.FTS5_SECURE_DELETE:
+                tables.append("fts")
+            for table in tables:
+                self._connection.execute(f"INSERT INTO {table}({table}) VALUES('optimize')")
 
     def bulk(self, on: bool) -> None:
         size = BULK_HASH_BYTES if on else USUAL_HASH_BYTES

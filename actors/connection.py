@@ -21,6 +21,7 @@ from ..protocol.wire.identity import Owner, Role
 from ..protocol.wire.limits import PROTOCOL_VERSION
 from ..protocol.wire.methods import METHODS
 from ..protocol.wire.parts import split_answer
+from ..storage.tokens import StoredToken
 from .answers import Answers
 from .authority import check_role
 from .backpressure import Outbox, OutboxClosed, SlowPeer
@@ -67,6 +68,7 @@ class Connection:
     host: str
     owner: Owner | None = attrs.field(default=None, init=False)
     client: m.Software | None = attrs.field(default=None, init=False)
+    _admitted: StoredToken | None = attrs.field(default=None, init=False, repr=False)
     _answers: Answers | None = attrs.field(default=None, init=False, repr=False)
     _codec: Codec[m.ClientMessage] = attrs.field(init=False, repr=False)
     _incoming: Incoming = attrs.field(init=False, repr=False)
@@ -177,6 +179,7 @@ class Connection:
             )
             raise Ending(CLOSE_POLICY, "unauthenticated")
         self.client = message.client
+        self._admitted = entry
         self.owner = Owner(token_id=entry.id, connection_id=self.id, role=entry.role, reach=entry.reach)
         self._answers = Answers(self.service, self.config, self.state, self.owner, self._sessions)
         self.link.stream.budget_bytes = None
@@ -350,7 +353,7 @@ class Connection:
         Silence and stalls must be seen twice: after a pause of our own (a blocked loop, a sleeping laptop)
         bytes may be waiting that nobody has had time to take.
         """
-        if self.owner is not None and not self.state.tokens.holds(self.owner.token_id):
+        if self._admitted is not None and not self.state.tokens.holds(self._admitted):
             self._send_now(m.Error(code=WireCode.UNAUTHENTICATED.value, message="the token was revoked"))
             self.end(CLOSE_POLICY, "token revoked")
             return

@@ -28,7 +28,7 @@ class TokenBook:
     fixed: tuple[StoredToken, ...] = ()
     _read: tuple[StoredToken, ...] = attrs.field(default=(), init=False)
     _stamp: Stamp | str = attrs.field(default="unread", init=False)
-    _good: frozenset[str] = attrs.field(default=frozenset(), init=False)
+    _good: frozenset[tuple[str, str]] = attrs.field(default=frozenset(), init=False)
     _readable: bool = attrs.field(default=True, init=False)
 
     async def load(self) -> None:
@@ -55,13 +55,15 @@ class TokenBook:
             self._readable = False
         return self._read != before
 
-    def holds(self, token_id: str) -> bool:
-        """True while the entry exists and is not revoked, by the last look at the file."""
-        return token_id in self._good
+    def holds(self, admitted: StoredToken) -> bool:
+        """True while the entry exists with this secret and is not revoked, by the last look at the file."""
+        return (admitted.id, admitted.hash) in self._good
 
     def _took(self, read: tuple[StoredToken, ...], stamp: Stamp) -> None:
         self._read, self._stamp = read, stamp
-        self._good = frozenset(entry.id for entry in self.fixed + read if entry.revoked_at is None)
+        self._good = frozenset(
+            (entry.id, entry.hash) for entry in self.fixed + read if entry.revoked_at is None
+        )
 
     def _look(self) -> tuple[tuple[StoredToken, ...], Stamp]:
         if self.path is None:

@@ -143,6 +143,34 @@ def revoke_token(path: Path, token_id: str) -> bool:
     return found
 
 
+def rotate_token(directory: Path, token_id: str) -> tuple[str | None, bool]:
+    """Give a good token of ``directory`` a new secret; everything else of it stays.
+
+    Returns: (the new token, or None if there is no such token that is still good; whether it is the local
+        operator's, whose file then holds it). Raises: TokenFileError as ``read_tokens``, for either file.
+    """
+    place, path = directory / OPERATOR_FILE, directory / TOKEN_FILE
+    token = TOKEN_PREFIX + secrets.token_urlsafe(32)
+    found = False
+
+    def rotated(entry: StoredToken) -> StoredToken:
+        nonlocal found
+        if entry.id != token_id or entry.revoked_at is not None:
+            return entry
+        found = True
+        return msgspec.structs.replace(entry, hash=hash_token(token))
+
+    create_private_directory(directory)
+    with _locked(place):
+        old = read_operator_token(directory)
+        local = None if old is None else find_token(read_tokens(path), old)
+        _change(path, lambda tokens: tuple(rotated(entry) for entry in tokens))
+        is_local = found and local is not None and local.id == token_id
+        if is_local:
+            _write_private(place, token.encode())
+    return (token if found else None), is_local
+
+
 def ensure_operator_token(directory: Path) -> str:
     """The local operator's token, made if there is none that works. Two starts at once agree on one.
 

@@ -47,7 +47,7 @@ _COMMANDS = {
     "event-trace": "lookup",
     "read": "lookup",
     "serve": "serving",
-    "token": "serving",
+    "token": "tokens",
     "tools": "describe",
     "schema": "describe",
 }

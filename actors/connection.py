@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Hashable
+from typing import Final
 
 import attrs
 import trio
@@ -44,6 +45,10 @@ from .server_state import ServerState
 from .wire_service import WireService
 
 logger = logging.getLogger(__name__)
+
+
+REFUSED_TOKEN: Final = "unauthenticated"
+"""Why a connection ended whose token was refused."""
 
 
 class Ending(Exception):
@@ -114,6 +119,11 @@ class Connection:
             await self.link.close(end.code, end.reason, self.config.close_s)
             self.state.ended(end.reason)
 
+    @property
+    def end_reason(self) -> str:
+        """Why the connection ended, in our fixed words."""
+        return "internal failure" if self._end is None else self._end.reason
+
     def end(self, code: int, reason: str, *, deliver: bool = True) -> None:
         """End the connection from outside its reader. The first reason stands."""
         if self._end is None:
@@ -177,7 +187,7 @@ class Connection:
             self._send_now(
                 m.Error(id=request_id, code=WireCode.UNAUTHENTICATED, message="a valid token is needed")
             )
-            raise Ending(CLOSE_POLICY, "unauthenticated")
+            raise Ending(CLOSE_POLICY, REFUSED_TOKEN)
         self.client = message.client
         self._admitted = entry
         self.owner = Owner(token_id=entry.id, connection_id=self.id, role=entry.role, reach=entry.reach)
@@ -196,7 +206,7 @@ class Connection:
                 raise Ending(CLOSE_TOO_LARGE, f"a frame may have {bound} bytes") from None
             except FrameError as error:
                 if self.owner is None:
-                    raise Ending(CLOSE_POLICY, "unauthenticated") from None
+                    raise Ending(CLOSE_POLICY, REFUSED_TOKEN) from None
                 self._refuse_frame(error)
 
     def _refuse_frame(self, error: FrameError) -> None:

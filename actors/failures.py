@@ -7,7 +7,6 @@ its type promises that its message is ours and meant for the peer.
 from __future__ import annotations
 
 import logging
-import traceback
 from typing import Final
 
 import attrs
@@ -17,6 +16,7 @@ from ..protocol.json_value import JSON
 from ..protocol.tools.wording import SERVICE_TEXTS, model_code_and_text, timeout_text
 from ..protocol.wire.codes import WireCode, WireError
 from ..protocol.wire.messages import Abort, AbortKind, Error
+from .tools import diagnostics
 
 logger = logging.getLogger(__name__)
 
@@ -92,18 +92,4 @@ def log_failure(operation: str, request_id: int | None, code: str, exc: BaseExce
 
     SPEC 16.14: an exception's message may hold what people wrote.
     """
-    logger.log(level, "%s (request %s) failed with %s: %s", operation, request_id, code, _trail(exc))
-    logger.debug("%s (request %s), with content", operation, request_id, exc_info=exc)
-
-
-def _trail(exc: BaseException | None) -> str:
-    """``KeyError at service.py:12 < QueryError at …``: the chain of causes, each named once."""
-    seen: set[int] = set()
-    parts: list[str] = []
-    while exc is not None and id(exc) not in seen:
-        seen.add(id(exc))
-        frames = traceback.extract_tb(exc.__traceback__)
-        place = f" at {frames[-1].filename.rsplit('/', 1)[-1]}:{frames[-1].lineno}" if frames else ""
-        parts.append(f"{type(exc).__name__}{place}")
-        exc = exc.__cause__ or exc.__context__
-    return " < ".join(parts)
+    diagnostics.log_failure(logger, operation, request_id, exc, code=code, level=level)

@@ -18,7 +18,7 @@ from wsproto.utilities import LocalProtocolError
 from ..protocol.json_value import JSON
 from ..protocol.wire.limits import HELLO_BYTES
 from .backpressure import CountedStream
-from .connection import Connection
+from .connection import REFUSED_TOKEN, Connection
 from .failures import log_failure
 from .link import CLOSE_GOING_AWAY, HandshakeRefused, open_link
 from .listeners import Listener, open_listeners, port_of
@@ -58,7 +58,7 @@ class WebSocketServer:
             self._stop.set()
 
     def statistics(self) -> dict[str, JSON]:
-        return {"open": len(self.connections), **self.state.snapshot()}
+        return self.state.snapshot()
 
     async def serve_stream(self, stream: trio.abc.Stream) -> None:
         """Serve one peer on an accepted byte stream. Only cancellation leaves: one peer's trouble is not
@@ -77,6 +77,7 @@ class WebSocketServer:
                 log_failure(name, None, "CRASHED", each, level=logging.ERROR)
         finally:
             self.connections.pop(name, None)
+            self.state.open = len(self.connections)
             self.state.unauthenticated.discard(name)
             self._left.unpark_all()
 
@@ -91,9 +92,12 @@ class WebSocketServer:
         async with open_link(counted, config, refuse_with=503 if full else None) as link:
             connection = Connection(name, link, self.service, config, state, _host_of(stream))
             self.connections[name] = connection
+            state.open = len(self.connections)
             if self._draining:  # the stop came during the handshake
                 connection.end(CLOSE_GOING_AWAY, self._stop_reason)
+            began = trio.current_time()
             await connection.run()
+            _log_end(connection, trio.current_time() - began)
 
     async def watch(self) -> None:
         """Look after silent, stalled and revoked connections, for ever."""
@@ -194,6 +198,30 @@ async def _all_idle(connections: tuple[Connection, ...]) -> None:
     """Wait until no request runs; after ``goaway`` none can be added, so one look at each will do."""
     for connection in connections:
         await connection.idle.wait()
+
+
+def _log_end(connection: Connection, lasted_s: float) -> None:
+    """One line for each connection that was: who, from where, why it ended. A refused token is a warning."""
+    owner, client = connection.owner, connection.client
+    facts = {
+        "event": "connection",
+        "connection": connection.id,
+        "host": connection.host,
+        "token": None if owner is None else owner.token_id,
+        "role": None if owner is None else owner.role,
+        "client": None if client is None else f"{client.name} {client.version}",
+        "reason": connection.end_reason,
+        "lasted_s": round(lasted_s, 3),
+    }
+    logger.log(
+        logging.WARNING if connection.end_reason == REFUSED_TOKEN else logging.INFO,
+        "%s of token %s from %s ended: %s",
+        connection.id,
+        facts["token"] or "-",
+        connection.host,
+        connection.end_reason,
+        extra={"facts": facts},
+    )
 
 
 def _host_of(stream: trio.abc.Stream) -> str:

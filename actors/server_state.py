@@ -35,6 +35,7 @@ class ServerState:
     errors: Counter[str] = attrs.field(factory=Counter, init=False)
     ends: Counter[str] = attrs.field(factory=Counter, init=False)
     refused: Counter[str] = attrs.field(factory=Counter, init=False)
+    open: int = attrs.field(default=0, init=False)
     opened: int = attrs.field(default=0, init=False)
     slow_decoder: trio.CapacityLimiter = attrs.field(factory=lambda: trio.CapacityLimiter(1), init=False)
     """One thread for the frames that need Python to decode: more would only take the loop's turns."""
@@ -58,6 +59,7 @@ class ServerState:
     def snapshot(self) -> dict[str, JSON]:
         """Counters since the start, for the operator."""
         return {
+            "open": self.open,
             "opened": self.opened,
             "unauthenticated": len(self.unauthenticated),
             "failed_logins": self.throttle.failures,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
@@ -16,6 +16,8 @@ from ..config import ServiceConfig
 from ..serve import Serving, open_edge
 from ..server_config import ServerConfig
 from ..service import open_service
+
+logger = logging.getLogger(__name__)
 
 _STOP_SIGNALS: Final = tuple(
     getattr(signal, name) for name in ("SIGTERM", "SIGINT", "SIGBREAK") if hasattr(signal, name)
@@ -52,5 +54,6 @@ async def run_server(
 async def _obey_signals(serving: Serving, grace_s: float) -> None:
     with trio.open_signal_receiver(*_STOP_SIGNALS) as signals:
         async for number in signals:
-            print(f"stopping ({signal.Signals(number).name})", file=sys.stderr, flush=True)
-            serving.stop(f"received {signal.Signals(number).name}", grace_s=grace_s)
+            name = signal.Signals(number).name
+            logger.info("stopping: %s", name)
+            serving.stop(f"received {name}", grace_s=grace_s)

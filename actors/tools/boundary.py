@@ -46,13 +46,14 @@ async def observe(
 
 def sanitize(operation: str, error: BaseException, request_id: str | None) -> ToolError:
     """Log ``error`` once and return what a model may see of it. Nothing ever escapes (SPEC 11.3-11.6)."""
-    log_failure(logger, operation, request_id, error)
+    failure = ToolError(ToolCode.TOOL_FAILED, GENERIC_TEXT)
     try:
-        return _classify(error)
+        failure = _classify(error)
     except BaseException as secondary:
         if isinstance(secondary, KeyboardInterrupt):
             raise
-    return ToolError(ToolCode.TOOL_FAILED, GENERIC_TEXT)
+    log_failure(logger, operation, request_id, error, code=failure.code.value)
+    return failure
 
 
 def _classify(error: BaseException) -> ToolError:

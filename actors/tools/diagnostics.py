@@ -1,7 +1,8 @@
 """What the log learns of a failure (SPEC 11.3, 11.6, 11.7, 16.14).
 
-At warning level: operation, request, types and stack positions. Messages may hold what sessions said,
-so they are written at debug level only. Everything here reads a hostile object: any of it may raise.
+Above debug level: operation, request, code, types and stack positions. Messages may hold what sessions
+said, so they are written at debug level only. Everything here reads a hostile object: any of it may raise.
+A record carries the same facts as data in its ``facts`` attribute, for logs that programs read.
 """
 
 from __future__ import annotations
@@ -17,19 +18,50 @@ _MESSAGE_CHARS: Final = 2_000
 PLACEHOLDER: Final = "(the failure could not be described)"
 
 
-def log_failure(logger: logging.Logger, operation: str, request_id: str | None, error: BaseException) -> None:
-    """Log ``error`` once as a warning, its messages at debug level. Nothing ever escapes."""
+def log_failure(
+    logger: logging.Logger,
+    operation: str,
+    request_id: str | int | None,
+    error: BaseException,
+    *,
+    code: str,
+    level: int = logging.WARNING,
+) -> None:
+    """Log ``error`` once at ``level``, its messages at debug level. Nothing ever escapes."""
     try:
-        outline = _guarded(error, _position)
-        logger.warning("%s failed (request %s): %s", operation, request_id or "-", outline)
+        outline = describe(error)
+        shown = "-" if request_id is None else request_id
+        facts = {"operation": operation, "request": request_id, "code": code, "failure": outline}
+        logger.log(
+            level,
+            "%s (request %s) failed with %s: %s",
+            operation,
+            shown,
+            code,
+            outline,
+            extra={"facts": facts},
+        )
         if logger.isEnabledFor(logging.DEBUG):
+            content = _guarded(error, _message)
             logger.debug(
-                "%s failed (request %s): %s", operation, request_id or "-", _guarded(error, _message)
+                "%s (request %s) failed, with content: %s",
+                operation,
+                shown,
+                content,
+                extra={"facts": facts | {"content": content}},
             )
     except BaseException as secondary:
         # SPEC 11.6: a failure to log is no failure of the call. Ctrl-C stays one.
         if isinstance(secondary, KeyboardInterrupt):
             raise
+
+
+def describe(error: BaseException) -> str:
+    """``KeyError at pool.py:12 run > text.py:3 cut <- ...``: types and positions of the chain, no message.
+
+    Nothing ever escapes, however hostile the error is.
+    """
+    return _guarded(error, _position)
 
 
 def _guarded(error: BaseException, describe: Callable[[object], str]) -> str:

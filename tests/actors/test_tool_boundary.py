@@ -291,18 +291,18 @@ async def test_11_6_hostile_failures_of_a_service(name: str, caplog: pytest.LogC
 
 
 def test_11_6_a_failing_log_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(*_: object) -> NoReturn:
+    def broken(*_: object, **__: object) -> NoReturn:
         raise OSError("disk full")
 
-    monkeypatch.setattr(boundary.logger, "warning", broken)
+    monkeypatch.setattr(boundary.logger, "log", broken)
     assert sanitize("operation", QueryError(Code.STALE_CURSOR), None).code is Code.STALE_CURSOR
 
 
 def test_11_6_an_interrupt_from_the_keyboard_is_no_secondary_failure(monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(*_: object) -> NoReturn:
+    def interrupted(*_: object, **__: object) -> NoReturn:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(boundary.logger, "warning", interrupted)
+    monkeypatch.setattr(boundary.logger, "log", interrupted)
     with pytest.raises(KeyboardInterrupt):
         sanitize("operation", ValueError(), None)
 
@@ -320,7 +320,9 @@ def test_11_7_a_cycle_of_causes_is_logged_once_with_a_marker(caplog: pytest.LogC
     one, two = ValueError("one"), TypeError("two")
     one.__cause__, two.__cause__ = two, one
     sanitize("operation", one, None)
-    assert caplog.messages == ["operation failed (request -): ValueError <- TypeError <- (cycle)"]
+    assert caplog.messages == [
+        "operation (request -) failed with SESSION_QUERY_TOOL_FAILED: ValueError <- TypeError <- (cycle)"
+    ]
 
 
 def test_11_7_a_long_chain_is_cut(caplog: pytest.LogCaptureFixture) -> None:
@@ -371,9 +373,15 @@ async def test_16_14_logs_tell_operation_request_types_and_places_but_no_content
     assert entry.levelno == logging.WARNING
     assert entry.name.startswith("session_query.")
     message = entry.getMessage()
-    assert message.startswith("trace_session failed (request call-1): QueryError at boundary.py:")
+    code = Code.INDEX_FAILED.value
+    assert message.startswith(
+        f"trace_session (request call-1) failed with {code}: QueryError at boundary.py:"
+    )
     assert "<- OSError at test_tool_boundary.py:" in message
     assert "hunter2" not in message
+    facts = entry.facts  # type: ignore[attr-defined]
+    assert (facts["operation"], facts["request"], facts["code"]) == ("trace_session", "call-1", code)
+    assert facts["failure"] in message
 
 
 async def test_16_14_messages_are_for_debugging_only(caplog: pytest.LogCaptureFixture) -> None:

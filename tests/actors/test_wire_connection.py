@@ -236,7 +236,8 @@ async def test_a_bug_in_the_service_costs_one_answer(caplog: pytest.LogCaptureFi
         assert isinstance(await peer.ask(call(2)), m.Result)
     errors = [record for record in caplog.records if record.levelname == "ERROR"]
     assert len(errors) == 1
-    assert "call (request 1) failed with INTERNAL: KeyError at wire_fake.py:" in errors[0].getMessage()
+    assert "call (request 1) failed with INTERNAL: KeyError at answers.py:" in errors[0].getMessage()
+    assert "wire_fake.py:" in errors[0].getMessage()
     assert "secret" not in errors[0].getMessage()
     caplog.clear()
 

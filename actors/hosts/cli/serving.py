@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-import logging
-import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from .options import common, parse_sources, settings, source_option
+
+if TYPE_CHECKING:
+    from ..log_format import LogFormat
 
 
 @click.command()
@@ -28,6 +30,13 @@ from .options import common, parse_sources, settings, source_option
 @click.option("--retain", is_flag=True, help="Keep copies of all logs, so that history outlives its source.")
 @click.option("--grace", type=click.FloatRange(0), default=5.0, show_default=True, help="Seconds to drain.")
 @click.option("--search-off", is_flag=True, help="Run without search; traces and reads work.")
+@click.option(
+    "--log-format",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="How the log on standard error is written.",
+)
 @click.option("--verbose", is_flag=True, help="Log to standard error at debug level (may show log content).")
 @click.pass_context
 def serve(
@@ -42,6 +51,7 @@ def serve(
     retain: bool,
     grace: float,
     search_off: bool,
+    log_format: LogFormat,
     verbose: bool,
 ) -> None:
     """Serve one data directory over WebSocket until told to stop.
@@ -54,14 +64,11 @@ def serve(
 
     from ...server_config import ServerConfig
     from ..assembly import host_config
+    from ..log_format import configure_logging
     from ..running import run_server
 
     chosen = parse_sources(sources)
-    logging.basicConfig(
-        level=logging.DEBUG if verbose else logging.INFO,
-        stream=sys.stderr,
-        format="%(asctime)s %(levelname)s %(name)s %(message)s",
-    )
+    configure_logging(log_format, verbose=verbose)
     data_dir = settings(ctx).data_dir.expanduser().absolute()
     config = host_config(data_dir, chosen, retain=retain, watch=True)
     if search_off:

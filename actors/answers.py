@@ -16,6 +16,7 @@ from ..protocol.wire.identity import Owner
 from ..protocol.wire.methods import check_params, find_method
 from .authority import check_attach, check_method, query_reach, resolve_caller
 from .failures import abort_error, failure_error
+from .metrics import prometheus_text
 from .requests import Follower, RunningRequest, deadline
 from .server_config import ServerConfig
 from .server_state import ServerState
@@ -170,9 +171,9 @@ class Answers:
         reach = query_reach(self.owner, message.reach)
         if method.name == "health":
             return m.Value(id=message.id, value=self.service.health())
-        if method.name == "statistics":
-            value: JSON = {"service": self.service.statistics(), "connections": self.state.snapshot()}
-            return m.Value(id=message.id, value=value)
+        if method.name in ("statistics", "metrics"):
+            told: JSON = {"service": await self.service.statistics(), "connections": self.state.snapshot()}
+            return m.Value(id=message.id, value=prometheus_text(told) if method.name == "metrics" else told)
         value = await self.service.query(
             method.name,
             params,

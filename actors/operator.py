@@ -28,6 +28,7 @@ from ..protocol.rows import (
 )
 from ..protocol.tools.receipts_text import receipt_line
 from ..protocol.wire.codes import WireCode, WireError
+from .metrics import prometheus_text
 
 if TYPE_CHECKING:
     from .queries import Asked
@@ -182,6 +183,15 @@ async def _doctor(asked: Asked) -> JSON:
     return await house.freshness.examine(samples if type(samples) is int else 20, asked.signal)
 
 
+async def _statistics(asked: Asked) -> JSON:
+    """As over the wire, where ``connections`` stands beside it; here there are none."""
+    return {"service": await asked.service.statistics()}
+
+
+async def _metrics(asked: Asked) -> JSON:
+    return prometheus_text(await _statistics(asked))
+
+
 async def _forget(asked: Asked) -> JSON:
     await asked.service.forget(_caller(asked), _text(asked, "session_id"), signal=asked.signal)
     return {}
@@ -235,4 +245,6 @@ OPERATOR_METHODS: Final[Mapping[str, Callable[[Asked], Awaitable[JSON]]]] = {
     "add_source": _add_source,
     "doctor": _doctor,
     "forget": _forget,
+    "statistics": _statistics,
+    "metrics": _metrics,
 }

@@ -185,6 +185,10 @@ async def _read_title(asked: Asked) -> JSON:
     )
 
 
+async def _health(asked: Asked) -> JSON:
+    return asked.service.health()
+
+
 async def _read_titles(asked: Asked) -> JSON:
     exact = await asked.service.exact()
     ids = [str(item) for item in _list(asked.params["session_ids"])]
@@ -242,4 +246,5 @@ METHODS: Final[Mapping[str, Callable[[Asked], Awaitable[JSON]]]] = {
     "read_event": _read_event,
     "read_title": _read_title,
     "read_titles": _read_titles,
+    "health": _health,
 }

@@ -8,6 +8,7 @@ sources stop reading, the store closes. Nothing global is touched; everything st
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import AsyncIterator, Hashable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from itertools import count
@@ -52,6 +53,7 @@ from .policies.spill import SpillPolicy
 from .policies.stage import Stage, ToolCall
 from .providers import PersistenceProvider
 from .scoping import alone
+from .statistics import house_statistics, memory
 from .tools.registry import ToolRegistry, ToolResult, ToolSettings
 from .wire_service import Attached
 
@@ -108,6 +110,7 @@ class Service:
     _handles: Iterator[int] = attrs.field(factory=count, init=False)
     _stop: trio.Event = attrs.field(factory=trio.Event, init=False)
     _closed: trio.Event = attrs.field(factory=trio.Event, init=False)
+    _made_s: float = attrs.field(factory=time.monotonic, init=False)
     registry: ToolRegistry = attrs.field(init=False)
     call_stage: Stage = attrs.field(init=False)
     spill: SpillPolicy | None = attrs.field(init=False)
@@ -335,29 +338,20 @@ class Service:
         house = await self.house()
         await house.storage.write(lambda store: store.announce(url))
 
-    def statistics(self) -> JSON:
-        """Counters for the operator."""
-        house = self._house
-        if house is None:
-            return {"open": False}
-        search = house.search.statistics()
-        return {
-            "open": True,
-            "live_sessions": len(house.live),
-            "searches": {
-                "queued": search.queued,
-                "running": search.running,
-                "served": search.served,
-                "refused": search.refused,
-            },
-            "writes": house.storage.writes,
-            "append_groups": house.storage.groups,
-            "parsed_cache": {
-                "bytes": house.cache.bytes,
-                "hits": house.cache.hits,
-                "misses": house.cache.misses,
-            },
+    async def statistics(self) -> JSON:
+        """Counters for the operator: uptime, memory, and once the store is open what ``statistics`` tells."""
+        told: dict[str, JSON] = {
+            "open": self._house is not None,
+            "uptime_s": round(time.monotonic() - self._made_s, 1),
+            "memory": memory(),
         }
+        if self._house is not None:
+            told |= await house_statistics(self._house, self.config.data_dir)
+        return told
+
+    def health(self) -> JSON:
+        """For anyone who is authenticated; nothing in here depends on what the service holds."""
+        return {"ready": not self._stop.is_set(), "uptime_s": round(time.monotonic() - self._made_s, 1)}
 
     def _require_search(self) -> None:
         if self.config.open_at == "never":

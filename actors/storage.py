@@ -54,6 +54,7 @@ class StorageActor:
     _hops: trio.CapacityLimiter = attrs.field(factory=lambda: trio.CapacityLimiter(1), init=False)
     _written: trio.Event = attrs.field(factory=trio.Event, init=False)
     writes: int = attrs.field(default=0, init=False)
+    appends: int = attrs.field(default=0, init=False)
     groups: int = attrs.field(default=0, init=False)
 
     async def write(self, work: Callable[[Store], T], signal: Signal | None = None) -> T:
@@ -94,12 +95,18 @@ class StorageActor:
         for job, result in zip(group, results, strict=True):
             job.result = result
         self.writes += len(group)
+        self.appends += len(group)
         self.groups += 1
         self._written.set()
 
     def is_behind(self) -> bool:
         """Whether the index misses something that the journal has."""
         return self._store.is_behind()
+
+    @property
+    def appends_queued(self) -> int:
+        """Appends that wait for the lane."""
+        return len(self._pending)
 
     def marks(self) -> Marks:
         """What may have changed in the sources; the one part of the store that threads share."""

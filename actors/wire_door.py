@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Final
 
 import attrs
@@ -28,10 +27,9 @@ _NO_ACCESS: Final = "no such result, or it is not yours"
 
 @attrs.define(eq=False)
 class WireDoor:
-    """One instance serves all connections. Holds nothing but counters."""
+    """One instance serves all connections. Holds nothing but the tools' descriptions."""
 
     service: Service
-    _started: float = attrs.field(factory=time.monotonic, init=False)
     _tools: tuple[ToolInfo, ...] = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -149,10 +147,10 @@ class WireDoor:
         return [f"token:{owner.token_id}", f"connection:{owner.connection_id}"]
 
     def health(self) -> JSON:
-        return {"ready": True, "uptime_s": round(time.monotonic() - self._started, 1)}
+        return self.service.health()
 
-    def statistics(self) -> JSON:
-        return self.service.statistics()
+    async def statistics(self) -> JSON:
+        return await self.service.statistics()
 
 
 def _spill_owner(caller: Caller, owner: Owner) -> str:

@@ -171,9 +171,12 @@ class WireService(Protocol):
         ...
 
     def health(self) -> JSON:
-        """A small JSON object for anyone who is authenticated: ``{"ready": bool, ...}``."""
+        """A small JSON object for anyone who is authenticated: ``{"ready": bool, ...}``.
+
+        Says nothing of what the service holds: it is told to every workspace alike.
+        """
         ...
 
-    def statistics(self) -> JSON:
-        """Counters for the operator."""
+    async def statistics(self) -> JSON:
+        """Counters for the operator. Raises: QueryError INDEX_FAILED."""
         ...

@@ -58,6 +58,7 @@ METHODS: Final[dict[str, Method]] = {
         Method(name="read_titles", required=("session_ids",)),
         Method(name="health"),
         Method(name="statistics", operator_only=True),
+        Method(name="metrics", operator_only=True),
         Method(name="workspaces", operator_only=True),
         Method(name="sessions", optional=("workspaces", "limit"), operator_only=True),
         Method(name="find_sessions", required=("query",), optional=_FIND_SESSIONS, operator_only=True),

@@ -219,5 +219,6 @@ class FakeService:
     def health(self) -> JSON:
         return {"ready": True}
 
-    def statistics(self) -> JSON:
+    async def statistics(self) -> JSON:
+        await trio.lowlevel.checkpoint()
         return {"sessions": len(self.sessions)}

@@ -48,6 +48,8 @@ _COMMANDS = {
     "read": "lookup",
     "serve": "serving",
     "token": "tokens",
+    "health": "operating",
+    "statistics": "operating",
     "tools": "describe",
     "schema": "describe",
 }

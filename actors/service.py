@@ -351,7 +351,7 @@ class Service:
 
     def health(self) -> JSON:
         """For anyone who is authenticated; nothing in here depends on what the service holds."""
-        return {"ready": not self._stop.is_set(), "uptime_s": round(time.monotonic() - self._made_s, 1)}
+        return {"ready": not self._search_closed, "uptime_s": round(time.monotonic() - self._made_s, 1)}
 
     def _require_search(self) -> None:
         if self.config.open_at == "never":

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import random
+import sqlite3
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -232,6 +235,37 @@ def test_a_full_disk_refuses_an_append_whole(tmp_path: Path) -> None:
         store.journal.append(sid, 0, [event(0, "alpha")])
     assert store.journal.length(sid) == 1
     store.close()
+
+
+STANDARD = """
+import sys
+sys.modules["pysqlite3"] = sys.modules["pysqlite3.dbapi2"] = None
+sys.path[:0] = {path!r}
+from pathlib import Path
+from support.stores import open_toy_store
+from support.toy_logs import line
+from session_query.storage import sqlite
+assert sqlite.LIBRARY == "sqlite3", sqlite.LIBRARY
+directory = Path({directory!r})
+toys = open_toy_store(directory, retain=True)
+for n in range(30):
+    toys.write(f"{{n}}.toy", line(f"s{{n}}", "zanzibarquince common"), line(f"s{{n}}", "more"))
+toys.refresh()
+assert len(toys.found("zanzibarquince")) == 30
+for row in list(toys.sessions().values()):
+    assert toys.store.forgetting.forget(row.key).swept
+assert toys.found("common") == set()
+toys.close()
+assert not any(b"zanzibarquince" in path.read_bytes() for path in (directory / "data").iterdir())
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sqlite3.sqlite_version_info < sqlite.MINIMUM_VERSION, reason="too old an SQLite")
+def test_the_standard_librarys_sqlite_serves_as_well(tmp_path: Path) -> None:
+    path = [str(Path(__file__).parents[1]), *sys.path]
+    code = STANDARD.format(path=path, directory=str(tmp_path))
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 INGESTING = """

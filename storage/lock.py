@@ -13,6 +13,7 @@ import logging
 import os
 import socket
 import sys
+import time
 from pathlib import Path
 from typing import Final
 
@@ -26,6 +27,10 @@ logger = logging.getLogger(__name__)
 
 LOCK_NAME: Final = "lock"
 CONTENT_MAX_BYTES: Final = 4096
+AGAIN_S: Final = 0.25
+"""So long a taken lock is asked for again: whoever looks who owns it (``find_owner``) holds it for the look,
+and an owner of this very moment has not said yet who it is."""
+AGAIN_EVERY_S: Final = 0.01
 WINDOWS_LOCK_OFFSET: Final = 1 << 30
 """Windows locks are mandatory: the locked byte lies far behind the text, which stays readable."""
 UNSUPPORTED: Final = frozenset({errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK, errno.EINVAL})
@@ -84,7 +89,7 @@ class DataLock:
 
 
 def acquire(path: Path) -> DataLock:
-    """Take the lock file at ``path`` (made with mode 0600, directories with 0700) or fail at once.
+    """Take the lock file at ``path`` (made with mode 0600, directories with 0700) or fail within ``AGAIN_S``.
 
     A dead owner's lock is free. Where the file system knows no locks, the owner's process id decides.
     Raises: DataDirectoryLocked; QueryError INDEX_FAILED when the file cannot be made or opened.
@@ -95,10 +100,12 @@ def acquire(path: Path) -> DataLock:
     except OSError as exc:
         raise QueryError(Code.INDEX_FAILED, f"{path} cannot be opened: {exc}") from exc
     try:
-        previous = _parse(os.read(handle, CONTENT_MAX_BYTES))
-        if not _lock(handle, previous):
-            raise DataDirectoryLocked(path, previous)
-        previous = read_holder(path)  # it may have been written between our reading and locking
+        until_s = time.monotonic() + AGAIN_S
+        while not _lock(handle, read_holder(path)):
+            if time.monotonic() >= until_s:
+                raise DataDirectoryLocked(path, read_holder(path))
+            time.sleep(AGAIN_EVERY_S)
+        previous = read_holder(path)
         lock = DataLock(path, previous, handle)
         lock._write(Holder(pid=os.getpid(), host=socket.gethostname()))
     except BaseException:

@@ -7,6 +7,7 @@ import os
 import stat
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -84,6 +85,41 @@ def test_a_killed_owner_holds_nothing(tmp_path: Path, caplog: pytest.LogCaptureF
     assert "did not close" in caplog.text
     mine.release()
     assert find_owner(path) is None
+
+
+def test_a_look_at_the_owner_turns_nobody_away(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    acquire(path).release()
+    stop = threading.Event()
+
+    def look() -> None:
+        while not stop.is_set():
+            find_owner(path)
+
+    looking = threading.Thread(target=look)
+    looking.start()
+    try:
+        for _ in range(50):
+            acquire(path).release()
+    finally:
+        stop.set()
+        looking.join()
+
+
+def test_an_owner_that_has_just_begun_is_named_all_the_same(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    path.write_bytes(lock.msgspec.json.encode(Holder(pid=1, host="the dead one before")))
+    handle = os.open(path, os.O_RDWR)
+    lock._lock_file(handle)  # as an owner that has the lock and has not written yet
+    words = lock.msgspec.json.encode(Holder(pid=4711, host="here", url="ws://127.0.0.1:9/"))
+    saying = threading.Timer(lock.AGAIN_S / 5, lambda: path.write_bytes(words))
+    saying.start()
+    try:
+        with pytest.raises(DataDirectoryLocked, match="process 4711 on here, serving at ws://127"):
+            acquire(path)
+    finally:
+        saying.join()
+        os.close(handle)
 
 
 @pytest.mark.parametrize("content", [b"", b"\x00" * 9, b'{"pid":', b'{"pid":"x"}', b"[]", b"\xff" * 9000])

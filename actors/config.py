@@ -10,6 +10,7 @@ import attrs
 
 from ..protocol.errors import Code, QueryError
 from ..protocol.json_value import SAFE_INTEGER_MAX
+from ..storage.spill import SpillRetention
 
 OpenAt: TypeAlias = Literal["startup", "first-search", "never"]
 JournalMode: TypeAlias = Literal["wal", "delete", "truncate", "persist"]
@@ -38,6 +39,7 @@ class ServiceConfig:
     ``data_dir`` None keeps journal and index in memory: nothing survives the service.
     ``sources`` are the logs to read; the embedded service reads none unless told.
     ``path`` names the index file; by default ``index.db`` in ``data_dir``.
+    ``spill_retention``: how long and how much of the results above ``max_inline_bytes`` is kept.
     ``max_queued_searches`` bounds the waiting line; above it searches are answered BUSY.
     ``exact_abort_reasons``: an aborted search raises its signal's reason, as exact operations do (14 L37).
     """
@@ -63,6 +65,7 @@ class ServiceConfig:
     max_queued_searches: int = 256
     max_parallel_reads: int = 8
     max_inline_bytes: int | None = None
+    spill_retention: SpillRetention = attrs.field(factory=SpillRetention)
     cache_bytes: int = 64 * 1024 * 1024
 
     def __attrs_post_init__(self) -> None:

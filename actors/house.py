@@ -9,6 +9,7 @@ import attrs
 import trio
 
 from ..protocol.limits import SearchLimits
+from ..storage.spill import SPILL_FOLDER, SpillStore
 from ..storage.store import StoreSettings, open_store
 from .config import ServiceConfig
 from .corpus import Corpus
@@ -18,6 +19,7 @@ from .live import LiveStore
 from .logs import LogReading
 from .mounted import Mounted
 from .parsed import ParsedCache
+from .policies.retention import keep_swept
 from .pool import Pool
 from .publishing import Publishing
 from .reconcile import Reconciler
@@ -74,6 +76,9 @@ async def run_house(
                 house = _build(config, mounted, storage)
                 await nursery.start(house.search.run)
                 await nursery.start(house.freshness.run)
+                if config.data_dir is not None and config.max_inline_bytes is not None:
+                    spill = SpillStore(root=config.data_dir / SPILL_FOLDER)
+                    nursery.start_soon(keep_swept, spill, config.spill_retention)
                 task_status.started(house)
                 await stop.wait()
                 await _take_down(house)
@@ -110,9 +115,7 @@ def _build(config: ServiceConfig, mounted: Mounted, storage: StorageActor) -> Ho
         storage=storage,
         live=live,
         corpus=corpus,
-        exact=Exact(
-            corpus, Pool(config.max_parallel_reads), Titles(corpus, workers), config.read_window_max
-        ),
+        exact=Exact(corpus, Pool(config.max_parallel_reads), Titles(corpus, workers), config.read_window_max),
         searching=searching,
         publishing=Publishing(storage, live, journal=config.journal),
         freshness=freshness,

@@ -43,7 +43,7 @@ from ..protocol.records import (
 from ..protocol.signal import Signal
 from ..protocol.steps import search_cut
 from ..protocol.wire.identity import EVERYTHING, Owner
-from ..storage.spill import SpillStore
+from ..storage.spill import SPILL_FOLDER, SpillStore
 from .config import ServiceConfig
 from .exact import Exact
 from .house import House, run_house
@@ -371,7 +371,7 @@ def _detached(value: JSON) -> JSON:
 def _spill_policy(config: ServiceConfig) -> SpillPolicy | None:
     if config.max_inline_bytes is None:
         return None
-    store = None if config.data_dir is None else SpillStore(root=config.data_dir / "spill")
+    store = None if config.data_dir is None else SpillStore(root=config.data_dir / SPILL_FOLDER)
     return SpillPolicy(store=store, max_inline_bytes=config.max_inline_bytes)
 
 

@@ -23,6 +23,9 @@ from ..protocol.json_codec import to_utf8
 from ..protocol.preview import cut_after, cut_before
 from ..protocol.tools.lines import shown_id
 
+SPILL_FOLDER: Final = "spill"
+"""Where a data directory keeps its store."""
+
 _LOCATOR: Final = re.compile(r"spill:([0-9a-f]{32}):([0-9a-f]{32})")
 _OWNER_DIR: Final = re.compile(r"[0-9a-f]{32}")
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9._-]")

@@ -18,7 +18,7 @@ from ..protocol.errors import Code, QueryError
 from ..protocol.outward import possible_ids
 from ..protocol.records import Lineage, SessionRecord
 from ..protocol.signal import Signal
-from ..protocol.tools.authority import reach_of
+from ..protocol.tools.authority import prune_lineage, reach_of
 from ..protocol.traces import trace_lineage
 from ..storage.index.door import IndexReader
 from .circle import Circle
@@ -53,6 +53,16 @@ async def trace_family(corpus: Corpus, caller: Caller, session_id: str, signal: 
         return _traced(circle.name(target), shown)
 
     return await corpus.storage.read(lambda reader: trace(reader.index))
+
+
+def confined_lineage(caller: Caller, lineage: Lineage) -> Lineage:
+    """What a program is told of it: hidden subtrees are left out, and nothing marks their places (16.11)."""
+    if reach_of(caller) is None:
+        return lineage
+    visible = prune_lineage(caller, lineage).descendants
+    return attrs.evolve(
+        lineage, descendants=tuple((depth, record) for depth, record in visible if record is not None)
+    )
 
 
 def _traced(target: str, records: list[SessionRecord]) -> Lineage:

@@ -84,10 +84,8 @@ def found_session(circle: Circle, hit: FoundInSession) -> FoundSession:
     entry = circle.member(hit.session.key)
     shown, parent = circle.show(entry), circle.parent(entry)
     above = None if parent is None else circle.show(parent).header
-    # the tools tell a parent that may not be named from none by its id being there; they do not show it
-    raw = entry.header.parent_session if shown.hides_parent else shown.header.parent_session
     return FoundSession(
-        header=attrs.evolve(shown.header, parent_session=raw),
+        header=shown.header,
         outward_id=shown.header.id,
         source=entry.key.source,
         live=hit.live,
@@ -98,6 +96,7 @@ def found_session(circle: Circle, hit: FoundInSession) -> FoundSession:
         title=title_of(hit.session),
         parent=above,
         parent_outward_id=None if above is None else above.id,
+        hides_parent=shown.hides_parent,
         sub_agents=tuple(found_session(circle, child) for child in hit.sub_agents),
         path=hit.session.state.path,
     )

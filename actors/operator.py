@@ -28,6 +28,7 @@ from ..protocol.rows import (
 )
 from ..protocol.tools.receipts_text import receipt_line
 from ..protocol.wire.codes import WireCode, WireError
+from .family import confined_lineage
 from .metrics import prometheus_text
 
 if TYPE_CHECKING:
@@ -112,13 +113,13 @@ async def _find_events(asked: Asked) -> JSON:
 
 async def _lineage(asked: Asked) -> JSON:
     """``trace_session`` with titles."""
-    lineage = await asked.service.trace_session(
-        _caller(asked), _text(asked, "session_id"), signal=asked.signal
-    )
+    caller = _caller(asked)
+    found = await asked.service.trace_session(caller, _text(asked, "session_id"), signal=asked.signal)
+    lineage = confined_lineage(caller, found)
     ids = [lineage.target.header.id]
     ids += [record.header.id for record in lineage.ancestors]
     ids += [record.header.id for _, record in lineage.descendants]
-    items = await asked.service.read_titles(_caller(asked), ids, signal=asked.signal)
+    items = await asked.service.read_titles(caller, ids, signal=asked.signal)
     titles = {item.session_id: item.title.title for item in items if item.title is not None}
     row = lineage_row(lineage)
     for record in (row["target"], *_rows(row["ancestors"]), *_rows(row["descendants"])):
@@ -159,6 +160,7 @@ async def _event(asked: Asked) -> JSON:
 
 async def _index(asked: Asked) -> JSON:
     """Bring the index up to date and tell what there is; ``full`` reads every log again."""
+    _require_everything(asked)
     house = await asked.service.house()
     await house.freshness.refresh(
         full=asked.params.get("full") is True, progress=asked.progress, signal=asked.signal
@@ -167,17 +169,20 @@ async def _index(asked: Asked) -> JSON:
 
 
 async def _sources(asked: Asked) -> JSON:
+    _require_everything(asked)
     house = await asked.service.house()
     return await house.freshness.status()
 
 
 async def _add_source(asked: Asked) -> JSON:
+    _require_everything(asked)
     house = await asked.service.house()
     await house.freshness.add(_text(asked, "format"), _text(asked, "path"))
     return {}
 
 
 async def _doctor(asked: Asked) -> JSON:
+    _require_everything(asked)
     house = await asked.service.house()
     samples = asked.params.get("samples", 20)
     return await house.freshness.examine(samples if type(samples) is int else 20, asked.signal)
@@ -204,7 +209,18 @@ def _caller(asked: Asked) -> Caller:
         return asked.caller
     if not isinstance(named, list) or not all(isinstance(item, str) for item in named):
         raise WireError(WireCode.INVALID_ARGS, "`params.workspaces` must be a list of texts")
-    return attrs.evolve(asked.caller, workspaces=tuple(str(item) for item in named))
+    reach = asked.caller.workspaces  # a confined token is not widened by what it names
+    kept = tuple(str(item) for item in named if reach is None or item in reach)
+    return attrs.evolve(asked.caller, workspaces=kept)
+
+
+def _require_everything(asked: Asked) -> None:
+    """What is about the installation, and not about sessions, is for who may see all of them.
+
+    Raises: WireError FORBIDDEN.
+    """
+    if asked.caller.workspaces is not None:
+        raise WireError(WireCode.FORBIDDEN, "this token does not see every workspace")
 
 
 def _text(asked: Asked, name: str) -> str:

@@ -11,12 +11,12 @@ from ..protocol.collected import Caller
 from ..protocol.filters import parse_event_filters, parse_session_filters
 from ..protocol.json_value import JSON
 from ..protocol.limits import check_budget
-from ..protocol.records import EventSearchRequest, Lineage, SessionRecord, SessionSearchRequest
+from ..protocol.records import EventSearchRequest, SessionSearchRequest
 from ..protocol.signal import Signal
-from ..protocol.tools.authority import prune_lineage
 from ..protocol.wire import values
 from ..protocol.wire.identity import Reach
 from ..protocol.wire.methods import check_params, find_method
+from .family import confined_lineage
 from .operator import OPERATOR_METHODS
 from .service import Service
 from .wire_service import Progress
@@ -72,19 +72,20 @@ def caller_of(reach: Reach) -> Caller:
     """A program has no session of its own: it sees what its token's reach holds."""
     if reach.workspaces is None:
         return Caller(kind="operator")
-    return Caller(kind="operator", workspaces=tuple(sorted(reach.workspaces)))
+    without: tuple[str | None, ...] = (None,) if reach.no_workspace else ()
+    return Caller(kind="operator", workspaces=(*sorted(reach.workspaces), *without))
 
 
 async def _list_sessions(asked: Asked) -> JSON:
     records = await asked.service.filter_sessions(asked.caller, (), signal=asked.signal)
-    return values.session_records_value(_pruned(asked.caller, records))
+    return values.session_records_value(records)
 
 
 async def _filter_sessions(asked: Asked) -> JSON:
     clauses = parse_session_filters(asked.params["filters"])
     check_budget(clauses)
     records = await asked.service.filter_sessions(asked.caller, clauses, signal=asked.signal)
-    return values.session_records_value(_pruned(asked.caller, records))
+    return values.session_records_value(records)
 
 
 async def _filter_events(asked: Asked) -> JSON:
@@ -197,39 +198,6 @@ async def _read_titles(asked: Asked) -> JSON:
 
 def _list(value: JSON) -> list[JSON]:
     return value if isinstance(value, list) else []
-
-
-def _pruned(caller: Caller, records: list[SessionRecord]) -> list[SessionRecord]:
-    """Parents outside the reach are not named (SPEC 10.7.9, 16.11)."""
-    if caller.workspaces is None:
-        return records
-    shown = {record.header.id for record in records}
-    return [
-        record
-        if record.header.parent_session is None or record.header.parent_session in shown
-        else attrs.evolve(record, header=attrs.evolve(record.header, parent_session=None))
-        for record in records
-    ]
-
-
-def confined_lineage(caller: Caller, lineage: Lineage) -> Lineage:
-    """The lineage as far as the asker sees: a border reads like a parent that does not resolve."""
-    if caller.workspaces is None:
-        return lineage
-    visible = prune_lineage(caller, lineage)
-    family = [visible.target, *visible.ancestors]
-    edge = family[-1]
-    if visible.boundary:
-        family[-1] = attrs.evolve(edge, header=attrs.evolve(edge.header, parent_session=None))
-    descendants = tuple((depth, record) for depth, record in visible.descendants if record is not None)
-    return Lineage(
-        target=family[0],
-        ancestors=tuple(family[1:]),
-        complete=not visible.boundary,
-        unresolved_parent_id=None,
-        root=None if visible.boundary else family[-1],
-        descendants=descendants,
-    )
 
 
 METHODS: Final[Mapping[str, Callable[[Asked], Awaitable[JSON]]]] = {

@@ -19,13 +19,14 @@ class Caller:
 
     agent: ``header`` is the calling session's own; ``source`` its source.
     workspace: ``workspaces`` holds exactly one cwd.
-    operator: ``workspaces`` names the reach, ``None`` meaning every session.
+    operator: ``workspaces`` names the reach, ``None`` meaning every session; a ``None`` among them stands
+    for the sessions without a workspace, which are a permission of their own (SPEC 18.1).
     """
 
     kind: CallerKind
     header: SessionHeader | None = None
     source: str | None = None
-    workspaces: tuple[str, ...] | None = None
+    workspaces: tuple[str | None, ...] | None = None
 
 
 @attrs.frozen(kw_only=True)
@@ -65,7 +66,8 @@ class FoundSession:
     """One accepted hit with everything its rendering needs, from the same snapshot.
 
     ``outward_id`` is the id to show and to call back with (SPEC 16.6.1). ``parent`` is the header of
-    the parent if it exists in the corpus at all; whether it may be shown is the tool's decision.
+    the parent if it exists in the caller's reach; whether it may be shown is the tool's decision.
+    ``hides_parent``: it has a parent that is not in the reach, hidden or missing; the header names none.
     ``best_seq_session`` differs from the header's id when a sub-agent's event is the best match.
     """
 
@@ -80,6 +82,7 @@ class FoundSession:
     title: FoundTitle
     parent: SessionHeader | None = None
     parent_outward_id: str | None = None
+    hides_parent: bool = False
     sub_agents: tuple[FoundSession, ...] = ()
     path: str | None = None
 

@@ -37,7 +37,7 @@ def fingerprint(
     session_clauses: Iterable[SessionClause] = (),
     event_clauses: Iterable[EventClause] = (),
     target: str | None = None,
-    reach: tuple[str, ...] | None = None,
+    reach: tuple[str | None, ...] | None = None,
 ) -> str:
     """Return 32 hex digits that are equal exactly for requests that mean the same pages.
 

@@ -72,7 +72,8 @@ def event_hit_row(hit: EventHit) -> Row:
 
 
 def receipt_row(receipt: Receipt) -> Row:
-    return {
+    """A receipt; ``by_workspace`` is there when an operator looked at several."""
+    row: Row = {
         "sessions_in_reach": receipt.sessions_in_reach,
         "checked_ago_s": receipt.checked_ago_s,
         "tiers": list(receipt.tiers),
@@ -83,6 +84,17 @@ def receipt_row(receipt: Receipt) -> Row:
         "lost_records": receipt.lost_records,
         "indexing": None if receipt.indexing is None else list(receipt.indexing),
     }
+    if receipt.by_workspace:
+        row["by_workspace"] = [
+            {
+                "workspace": share.workspace,
+                "sessions_in_reach": share.sessions_in_reach,
+                "unread": share.unread,
+                "lost_records": share.lost_records,
+            }
+            for share in receipt.by_workspace
+        ]
+    return row
 
 
 def found_session_row(hit: FoundSession) -> Row:

@@ -138,6 +138,8 @@ def _with_title(caller: Caller, hit: FoundSession) -> FoundSession:
 
 
 def _parent(caller: Caller, hit: FoundSession) -> str:
+    if hit.hides_parent:
+        return parent_text(None)
     if hit.header.parent_session is None:
         return ROOT
     parent_id = hit.parent_outward_id or hit.header.parent_session

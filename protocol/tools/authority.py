@@ -44,8 +44,10 @@ def own_id(caller: Caller) -> str | None:
     return caller.header.id if caller.kind == "agent" and caller.header is not None else None
 
 
-def reach_of(caller: Caller) -> tuple[str, ...] | None:
+def reach_of(caller: Caller) -> tuple[str | None, ...] | None:
     """Return the workspaces the caller may see, beside its own session; None for every session.
+
+    None among an operator's stands for the sessions without a workspace.
 
     An empty tuple means none: an agent without a workspace, or with one that is not absolute, which
     grants no authority (SPEC 10.7.2, 16.6.5).
@@ -53,10 +55,10 @@ def reach_of(caller: Caller) -> tuple[str, ...] | None:
     if caller.kind == "operator":
         return caller.workspaces
     if caller.kind == "workspace":
-        named = caller.workspaces or ()
+        named: tuple[str | None, ...] = caller.workspaces or ()
     else:
         named = (caller.header.cwd,) if caller.header is not None and caller.header.cwd is not None else ()
-    return tuple(cwd for cwd in named if is_absolute(cwd))
+    return tuple(cwd for cwd in named if cwd is not None and is_absolute(cwd))
 
 
 def reach_clauses(caller: Caller) -> tuple[CwdClause, ...]:
@@ -70,7 +72,7 @@ def is_authorized(caller: Caller, header: SessionHeader) -> bool:
     if caller.kind == "agent" and caller.header is not None and header.id == caller.header.id:
         return header.cwd == caller.header.cwd
     reach = reach_of(caller)
-    return reach is None or (header.cwd is not None and header.cwd in reach)
+    return reach is None or header.cwd in reach
 
 
 def unauthorized(caller: Caller) -> ToolError:

@@ -73,6 +73,8 @@ def session_record_value(record: SessionRecord) -> Object:
     }
     if record.conflicted:
         value["conflicted"] = True
+    if record.hides_parent:
+        value["hides_parent"] = True
     return value
 
 
@@ -235,7 +237,7 @@ def _title_item(item: TitleItem) -> Object:
 
 
 def _session_hit(hit: SessionHit) -> Object:
-    return {
+    value: Object = {
         "header": header_value(hit.header),
         "live": hit.live,
         "persisted": hit.persisted,
@@ -243,6 +245,9 @@ def _session_hit(hit: SessionHit) -> Object:
         "tier": hit.tier,
         "best_match": _best_match(hit.best_match),
     }
+    if hit.hides_parent:
+        value["hides_parent"] = True
+    return value
 
 
 def _best_match(match: BestMatch) -> Object:

@@ -14,6 +14,7 @@ import trio
 from ...storage.tokens import OPERATOR_FILE, TOKEN_FILE, ensure_operator_token
 from ..config import ServiceConfig
 from ..serve import Serving, open_edge
+from ..server import WebSocketServer
 from ..server_config import ServerConfig
 from ..service import open_service
 
@@ -23,17 +24,22 @@ _STOP_SIGNALS: Final = tuple(
     getattr(signal, name) for name in ("SIGTERM", "SIGINT", "SIGBREAK") if hasattr(signal, name)
 )
 
+IDLE_LOOK_S: Final = 1.0
+"""How often it is looked whether anybody is connected."""
+
 
 async def run_server(
     config: ServiceConfig,
     edge: Callable[[Path], ServerConfig],
     ready: Callable[[str, Path, int], None],
     grace_s: float,
+    idle_exit_s: float | None = None,
 ) -> None:
     """Serve ``config.data_dir`` until a signal; the first drains, a second stops at once.
 
     Args: edge: makes the edge's settings from the token file's path. ready: told url, the operator's token
-        file and pid when connections are accepted.
+        file and pid when connections are accepted. idle_exit_s: end as well once nobody has been connected
+        for so long.
     Raises: as ``open_service`` and ``serve_websocket`` do.
     """
     data_dir = config.data_dir
@@ -46,6 +52,8 @@ async def run_server(
             ready(serving.url, data_dir / OPERATOR_FILE, os.getpid())
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(_obey_signals, serving, grace_s)
+                if idle_exit_s is not None:
+                    nursery.start_soon(stop_when_idle, serving.server, idle_exit_s)
                 await server.stop_asked()
                 # A second signal cancels the drain below; the first one has been heard.
                 nursery.cancel_scope.cancel()
@@ -57,3 +65,19 @@ async def _obey_signals(serving: Serving, grace_s: float) -> None:
             name = signal.Signals(number).name
             logger.info("stopping: %s", name)
             serving.stop(f"received {name}", grace_s=grace_s)
+
+
+async def stop_when_idle(server: WebSocketServer, idle_s: float) -> None:
+    """Ask for the stop once nobody has been connected for ``idle_s`` seconds; then return.
+
+    A connection that came and went between two looks counts, too.
+    """
+    idle_since, opened = trio.current_time(), server.state.opened
+    while True:
+        await trio.sleep(min(IDLE_LOOK_S, idle_s))
+        now = trio.current_time()
+        if server.connections or server.state.opened != opened:
+            idle_since, opened = now, server.state.opened
+        elif now - idle_since >= idle_s:
+            server.stop("nobody is connected", grace_s=0.0)
+            return

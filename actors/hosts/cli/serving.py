@@ -29,6 +29,12 @@ if TYPE_CHECKING:
 @click.option("--origin", "origins", multiple=True, help="A browser origin that may connect. Repeatable.")
 @click.option("--retain", is_flag=True, help="Keep copies of all logs, so that history outlives its source.")
 @click.option("--grace", type=click.FloatRange(0), default=5.0, show_default=True, help="Seconds to drain.")
+@click.option(
+    "--idle-exit",
+    type=click.FloatRange(0, min_open=True),
+    metavar="SECONDS",
+    help="End when nobody has been connected for so long [default: never].",
+)
 @click.option("--search-off", is_flag=True, help="Run without search; traces and reads work.")
 @click.option(
     "--log-format",
@@ -50,6 +56,7 @@ def serve(
     origins: tuple[str, ...],
     retain: bool,
     grace: float,
+    idle_exit: float | None,
     search_off: bool,
     log_format: LogFormat,
     verbose: bool,
@@ -89,7 +96,7 @@ def serve(
         line = {"type": "ready", "url": url, "token_file": str(token_file), "pid": pid}
         print(json.dumps(line), flush=True)
 
-    trio.run(run_server, config, edge, ready, grace)
+    trio.run(run_server, config, edge, ready, grace, idle_exit)
 
 
 COMMANDS: dict[str, click.Command] = {"serve": serve}

@@ -73,7 +73,7 @@ class WireDoor:
         if result.is_error:
             raise _failure(result)
         return ToolAnswer(
-            text=result.text, card=result.card, receipt=_receipt(result), spilled=_spilled(result)
+            text=result.text, card=result.card, receipt=_receipt(tool, result), spilled=_spilled(result)
         )
 
     async def query(
@@ -165,10 +165,11 @@ def _failure(result: ToolResult) -> ToolError | QueryError:
     return ToolError(Code(code), result.text)
 
 
-def _receipt(result: ToolResult) -> JSON:
+def _receipt(tool: str, result: ToolResult) -> JSON:
     if result.receipt is None:
         return None
-    return receipt_row(result.receipt) | {"text": receipt_line(result.receipt)}
+    line = receipt_line(result.receipt, within_session=tool == "session_event_search")
+    return receipt_row(result.receipt) | {"text": line}
 
 
 def _spilled(result: ToolResult) -> JSON:

@@ -17,10 +17,13 @@ from ..header import SessionHeader, is_absolute
 from ..records import Lineage, SessionRecord
 
 UNAUTHORIZED_TEXT: Final = (
-    "Not available: there is no such session in your workspace, or you have no workspace."
+    "Not available: there is no such session in your workspace, or you have no workspace. Session ids come "
+    "from session_search."
 )
 NOT_IN_REACH_TEXT: Final = "No such session in the workspaces that were asked for."
-MISSING_AGENT_TEXT: Final = "No session of your own is bound to this call: name one with session_id."
+MISSING_AGENT_TEXT: Final = (
+    "The host does not say which session is yours: give session_id, as session_search shows it."
+)
 
 
 def require_caller(caller: Caller | None) -> Caller:

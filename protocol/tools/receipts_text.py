@@ -25,10 +25,12 @@ def receipt_line(receipt: Receipt, *, within_session: bool = False) -> str:
         sentences.append(f"Tiers used: {', '.join(receipt.tiers)}.")
     if receipt.only_common_words:
         sentences.append("Only common words were given, so only the exact phrase was looked for.")
+        sentences.append("Add a rarer word.")
     if receipt.filters_excluded_everything:
         sentences.append("The filters left nothing to search.")
     if receipt.too_broad:
         sentences.append("Could not look everywhere: this query of symbols alone is too broad.")
+        sentences.append("Add a word.")
     sentences.extend(_not_looked_at(receipt))
     return "\n".join([" ".join(sentences), *map(_workspace_line, receipt.by_workspace)])
 
@@ -56,6 +58,7 @@ def _not_looked_at(receipt: Receipt) -> list[str]:
         done, total = receipt.indexing
         share = min(99, 100 * done // total) if total > 0 else 0
         sentences.append(f"Could not look everywhere yet: the first index is {share} % built.")
+        sentences.append("Ask again soon.")
     if receipt.unread:
         shown = [
             f"{shown_id(item.session_id)} ({one_line(item.code)})" for item in receipt.unread[:_UNREAD_SHOWN]

@@ -25,7 +25,7 @@ def render_window(window: EventWindow, title: FoundTitle) -> str:
     fence = fence_for(body)
     lines = [
         f"session {session_line(window.header.id, title)}",
-        f"event: seq {window.target.seq}",
+        f"event: {_facts(window.target)}",
         QUOTE_NOTE,
         f"{fence}json",
         body,
@@ -42,6 +42,10 @@ def _group(heading: str, events: Sequence[Event]) -> list[str]:
     lines = ["", heading]
     for event in events:
         text = event_text(event)
-        lines.append(f"seq {event.seq}, {one_line(event.type)}, {render_time(event.time)}")
+        lines.append(_facts(event))
         lines.append(indented(text, "    ") if text else NO_TEXT)
     return lines
+
+
+def _facts(event: Event) -> str:
+    return f"seq {event.seq}, {one_line(event.type)}, {render_time(event.time)}"

@@ -20,8 +20,8 @@ from .render_parts import (
     session_line,
 )
 
-NO_SESSION_MATCH: Final = "No match in earlier sessions."
-NO_EVENT_MATCH: Final = "No match in this session."
+NO_SESSION_MATCH: Final = "No match in earlier sessions. Try other or fewer words, or drop filters."
+NO_EVENT_MATCH: Final = "No match in this session. Try other or fewer words, or drop filters."
 ROOT: Final = "root session"
 OUTSIDE: Final = "outside this workspace or unknown"
 

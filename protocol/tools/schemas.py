@@ -59,33 +59,36 @@ def _word_list(description: str, values: tuple[str, ...]) -> dict[str, JSON]:
 
 _TIME = "with offset, e.g. 2031-03-05T06:07:08Z or 2031-03-05T06:07+05:30; inclusive"
 _QUERY = _string(
-    "Plain text: the words you remember, an identifier, a path, part of an error message. Quotes, AND, OR "
-    "and * have no meaning. At least one character that is not a space."
+    "Plain text: words you remember, an identifier, a path, part of an error message. A few telling words "
+    "find more than a sentence. Quotes, AND, OR and * have no meaning. Not blank."
 )
 _MATCH = _words(
     "How closely to match. auto (default): the exact phrase first, then all words in any order, then a few "
-    "with some of them. exact: only the literal phrase. words: the phrase or all words. some: any word, "
-    "without limit.",
+    "hits with some of them. exact: only the literal phrase. words: the phrase or all words. some: also all "
+    "hits with any of the words.",
     ("auto", "exact", "words", "some"),
 )
 _TYPES = _strings(
     "Only events of these types, e.g. user/message, assistant/message, tool/call, tool/result. Not empty."
 )
 _SURFACES = _word_list(
-    "current: what the session's model saw last; shadowed: replaced later (compaction, rewind); log-only: "
-    "the rest. Not empty.",
+    "current: in the session's context to the end; shadowed: replaced later by a compaction or rewind; "
+    "log-only: recorded beside the context, such as tool calls. Not empty.",
     SURFACES,
 )
-_TARGET = _string("Session id as a result shows it. Omit for your own session.")
-_SEQ = _integer("Event number as a search result shows it (seq), 0 or more.")
+_TARGET = _string(
+    "Session id, copied from a result. Omit for your own session, where the host says which it is."
+)
+_SEQ = _integer("Event number (seq), copied from a result.")
 
 _SESSION_SEARCH = ToolSpec(
     name="session_search",
     description=(
         "Find earlier sessions of this workspace by what was said or done in them: prompts, answers, tool "
-        "calls and tool results. Returns one hit per session, best first, with its best matching event. "
-        "Your own session is never among them. There is no next page: if the result says it is capped, "
-        "narrow the query or add filters.\n"
+        "calls and tool results. Use it when earlier work may hold the answer: an error seen before, a "
+        "decision, a command, a file. Returns one hit per session, best first, with its best matching event; "
+        "your own session is left out where the host says which it is. There is no next page: when the "
+        "result says that more matched, narrow the query or add filters.\n"
         'Example: {"query": "database is locked"} or {"query": "retry backoff", "created_at_from": '
         '"2031-03-01T00:00Z", "event_types": ["tool/result"]}.\n'
         "Next: session_event_read with a hit's session id and seq shows that event in full; "
@@ -120,9 +123,10 @@ _SESSION_SEARCH = ToolSpec(
 _EVENT_SEARCH = ToolSpec(
     name="session_event_search",
     description=(
-        "Find events inside one session: a session that session_search found, or, without session_id, your "
-        "own earlier steps (also those no longer in your context; the current step is left out). Returns "
-        "matching events, best first. There is no next page: narrow the query or add filters instead.\n"
+        "Find events inside one session: one that session_search found or, without session_id, your own, "
+        "with the steps that are no longer in your context (the current step is left out). Returns matching "
+        "events, best first. There is no next page: when the result says that more matched, narrow the query "
+        "or add filters.\n"
         'Example: {"session_id": "5b6c1f0e", "query": "ECONNRESET"} or {"query": "the port we agreed on"}.\n'
         "Next: session_event_read with seq shows an event in full and what stood around it."
     ),

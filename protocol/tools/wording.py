@@ -14,7 +14,7 @@ GENERIC_TEXT: Final = "The session history could not be queried. Try again, or g
 SERVICE_TEXTS: Final[dict[str, str]] = {
     Code.ABORTED.value: "The search was cancelled.",
     Code.CORRUPT_SESSION.value: "The stored history of this session is damaged and cannot be read.",
-    Code.EVENT_NOT_FOUND.value: "The session has no event with this seq.",
+    Code.EVENT_NOT_FOUND.value: "The session has no event with this seq. Use a seq that a result shows.",
     Code.INDEX_FAILED.value: "The search index is not available. Reading and tracing still work.",
     Code.INVALID_CURSOR.value: "The search returned an invalid continuation. Repeat the whole call.",
     Code.INVALID_FILTER.value: "The filters were rejected. Use fewer or simpler filters.",

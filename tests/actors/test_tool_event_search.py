@@ -9,6 +9,7 @@ import pytest
 from session_query.protocol.collected import CollectedEvents, EventSearch, FoundTitle
 from session_query.protocol.filters import SeqClause, SurfaceClause, TimeClause, TypeClause
 from session_query.protocol.records import Receipt
+from session_query.protocol.tools.render_search import NO_EVENT_MATCH
 from support.fake_tools import (
     ELSEWHERE,
     FakeToolService,
@@ -93,7 +94,7 @@ async def test_10_8_3_an_empty_range_is_an_ordinary_empty_result_without_a_searc
     service.cut = cut
     result = await call(service, TOOL, {"query": "q"} | arguments, agent())
     assert not result.is_error
-    assert result.text.splitlines()[:2] == ['session me: "My own work"', "No match in this session."]
+    assert result.text.splitlines()[:2] == ['session me: "My own work"', NO_EVENT_MATCH]
     assert service.names() == ["own_cut", "read_titles", "reach_receipt"]
     assert result.receipt == Receipt(sessions_in_reach=5, filters_excluded_everything=True)
 
@@ -193,7 +194,7 @@ async def test_10_11_hits_in_order_with_the_cap_and_without_hits() -> None:
     none = await call(service, TOOL, {"query": "q", "session_id": "sibling"}, agent())
     assert none.text.splitlines()[:2] == [
         'session sibling: "Fix the retry loop"',
-        "No match in this session.",
+        NO_EVENT_MATCH,
     ]
 
 

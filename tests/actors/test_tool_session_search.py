@@ -22,6 +22,7 @@ from session_query.protocol.filters import (
 )
 from session_query.protocol.records import Receipt
 from session_query.protocol.signal import Signal
+from session_query.protocol.tools.render_search import NO_SESSION_MATCH
 from support.fake_tools import (
     ELSEWHERE,
     HERE,
@@ -218,7 +219,7 @@ async def test_10_7_7_hidden_missing_and_childless_parents_are_one() -> None:
         result = await call(service, TOOL, {"query": "q", "parent_session_ids": [parent]}, agent())
         results.append((result.text, result.code, result.receipt, service.names()))
     assert results.count(results[0]) == len(results)
-    assert results[0][0].startswith("No match in earlier sessions.\n")
+    assert results[0][0].startswith(f"{NO_SESSION_MATCH}\n")
 
 
 async def test_10_7_7_nothing_a_service_finds_under_no_parent_is_shown() -> None:
@@ -246,9 +247,7 @@ async def test_10_11_the_no_match_line_is_fixed() -> None:
     alone = await call(empty, TOOL, {"query": "q"}, agent())
     filtered = await call(corpus(), TOOL, {"query": "q", "session_ids": ["foreign"]}, agent())
     missing = await call(corpus(), TOOL, {"query": "q", "session_ids": ["nowhere"]}, agent())
-    assert {text.text.splitlines()[0] for text in (alone, filtered, missing)} == {
-        "No match in earlier sessions."
-    }
+    assert {text.text.splitlines()[0] for text in (alone, filtered, missing)} == {NO_SESSION_MATCH}
     assert filtered == missing
     assert not alone.is_error
     assert alone.receipt == Receipt(sessions_in_reach=0)

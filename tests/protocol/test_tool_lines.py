@@ -164,20 +164,22 @@ def test_every_text_is_one_plain_sentence_or_two() -> None:
         (
             Receipt(sessions_in_reach=2, only_common_words=True),
             "Looked in 2 sessions, current. Only common words were given, so only the exact phrase was "
-            "looked for.",
+            "looked for. Add a rarer word.",
         ),
         (
             Receipt(sessions_in_reach=2, too_broad=True),
             "Looked in 2 sessions, current. Could not look everywhere: this query of symbols alone is too "
-            "broad.",
+            "broad. Add a word.",
         ),
         (
             Receipt(sessions_in_reach=2, indexing=(10, 40)),
-            "Looked in 2 sessions, current. Could not look everywhere yet: the first index is 25 % built.",
+            "Looked in 2 sessions, current. Could not look everywhere yet: the first index is 25 % built. "
+            "Ask again soon.",
         ),
         (
             Receipt(sessions_in_reach=2, indexing=(40, 40)),
-            "Looked in 2 sessions, current. Could not look everywhere yet: the first index is 99 % built.",
+            "Looked in 2 sessions, current. Could not look everywhere yet: the first index is 99 % built. "
+            "Ask again soon.",
         ),
         (
             Receipt(

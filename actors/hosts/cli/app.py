@@ -50,6 +50,7 @@ _COMMANDS = {
     "token": "tokens",
     "health": "operating",
     "statistics": "operating",
+    "mcp": "mcp",
     "tools": "describe",
     "schema": "describe",
 }

@@ -71,13 +71,15 @@ class Shown:
 class Circle:
     """Sessions of one reach, in order of rank. Pure: made and asked in whatever thread.
 
-    ``confined``: the reach has a border; a parent beyond it is not named. ``own``: the caller's session
-    and the id it is called by, which names it whatever else carries that id.
+    ``confined``: the reach has a border; a parent beyond it is not named. ``own``: the caller's session.
+    ``called``: members that one id names whatever else carries it: the caller's own, and those asked for
+    by an id that ``resolve`` took for theirs.
     """
 
     entries: Sequence[Entry]
     confined: bool
-    own: tuple[SessionKey, str] | None = None
+    own: SessionKey | None = None
+    called: dict[SessionKey, str] = attrs.field(factory=dict)
     _by_id: dict[str, list[Entry]] = attrs.field(init=False, repr=False)
     _names: dict[str, dict[SessionKey, str]] = attrs.field(factory=dict, init=False, repr=False)
 
@@ -95,8 +97,8 @@ class Circle:
 
     def name(self, entry: Entry) -> str:
         """The outward id of a member."""
-        if self.own is not None and entry.key == self.own[0]:
-            return self.own[1]
+        if entry.key in self.called:
+            return self.called[entry.key]
         names = self._names.get(entry.key.id)
         if names is None:
             names = outward_ids(other.key for other in self._by_id[entry.key.id])
@@ -104,15 +106,29 @@ class Circle:
         return names[entry.key]
 
     def find(self, outward: str) -> Entry | None:
-        """The one member that ``outward`` names: the caller's own first."""
+        """The one member that ``outward`` names: one that is called so first."""
+        for called, name in self.called.items():
+            if name == outward:
+                return self.member(called)
         bare = self._by_id.get(outward, ())
-        if len(bare) == 1 and (self.own is None or self.own[1] != outward):
+        if len(bare) == 1:
             return bare[0]  # the common case, without looking for other readings
         same = {entry.key: entry for bare in possible_ids(outward) for entry in self._by_id.get(bare, ())}
-        if self.own is not None and outward == self.own[1] and self.own[0] in same:
-            return same[self.own[0]]
         key = named(outward, same)
         return None if key is None else same[key]
+
+    def resolve(self, outward: str) -> Entry | None:
+        """As ``find``; a bare id that names nobody because several carry it means the one that is live.
+
+        Reads of a live session ask no store (SPEC 4.4.1), so what a store holds may not take its id away.
+        """
+        found = self.find(outward)
+        if found is None:
+            live = [entry for entry in self._by_id.get(outward, ()) if entry.live is not None]
+            if len(live) == 1:
+                found = live[0]
+                self.called[found.key] = outward
+        return found
 
     def parent(self, entry: Entry) -> Entry | None:
         """The member meant by an entry's ``parentSession``: same place, same source, same workspace, any.

@@ -101,10 +101,10 @@ class Corpus:
             a failure is never reported as absence), else SESSION_NOT_FOUND.
         """
         circle = await self.known(caller, (outward,))
-        entry = circle.find(outward)
+        entry = circle.resolve(outward)
         if self.mounted.names and (entry is None or entry.live is None):
             circle, told = await self.around(caller, (outward,), signal)
-            entry = circle.find(outward)
+            entry = circle.resolve(outward)
             if entry is None:
                 told.raise_failure()
         if entry is None:
@@ -135,7 +135,8 @@ class Corpus:
         return Circle(
             entries,
             confined=reach.workspaces is not None,
-            own=None if own is None or name is None else (own, name),
+            own=own,
+            called={} if own is None or name is None else {own: name},
         )
 
     def _with_ids(self, index: IndexReader, caller: Caller, ids: set[str], told: Told | None) -> list[Entry]:

@@ -43,7 +43,7 @@ async def trace_family(corpus: Corpus, caller: Caller, session_id: str, signal: 
         if not told.headers:
             ids = {row.key.id for bare in possible_ids(session_id) for row in index.kin(bare)}
         circle = corpus.circle(index, caller, ids, told)
-        target = circle.find(session_id)
+        target = circle.resolve(session_id)
         if target is None:
             told.raise_failure()
             raise QueryError(Code.SESSION_NOT_FOUND)

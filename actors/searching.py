@@ -246,7 +246,7 @@ class Searching:
         if caller.kind != "agent" or caller.header is None:
             return None
         circle = self.corpus.circle(index, caller, _ids(caller.header.id), None)
-        return None if circle.own is None else circle.member(circle.own[0]).stored
+        return None if circle.own is None else circle.member(circle.own).stored
 
     def _target(
         self, index: IndexReader, caller: Caller, session_id: str
@@ -257,7 +257,7 @@ class Searching:
             not in step; the code of a session that cannot be read.
         """
         circle = self.corpus.circle(index, caller, _ids(session_id), None)
-        entry = circle.find(session_id)
+        entry = circle.resolve(session_id)
         if entry is None or entry.stored is None:
             raise self.freshness.reconciler.failure() or QueryError(Code.SESSION_NOT_FOUND)
         if entry.stored.state.error is not None:

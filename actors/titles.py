@@ -63,12 +63,12 @@ class Titles:
         return {one: items[one] for one in rest if one in items}
 
     async def _item(self, circle: Circle, told: Told, session_id: str, signal: Signal) -> TitleItem:
-        entry = circle.find(session_id)
+        entry = circle.resolve(session_id)
         try:
             if entry is None:
                 told.raise_failure()
                 raise QueryError(Code.SESSION_NOT_FOUND)
-            return _shown_item(circle.show(entry), await self._title(entry, signal))
+            return _shown_item(session_id, circle.show(entry), await self._title(entry, signal))
         except QueryError as failure:
             return TitleItem(session_id=session_id, error=failure)
 
@@ -86,11 +86,11 @@ class Titles:
 
 def _live_item(circle: Circle, session_id: str) -> TitleItem | None:
     """The item of a session that is live now; None for every other."""
-    entry = circle.find(session_id)
+    entry = circle.resolve(session_id)
     if entry is None or entry.live is None:
         return None
     try:
-        return _shown_item(circle.show(entry), _live_title(entry))
+        return _shown_item(session_id, circle.show(entry), _live_title(entry))
     except QueryError as failure:
         return TitleItem(session_id=session_id, error=failure)
 
@@ -102,5 +102,5 @@ def _live_title(entry: Entry) -> Title | None:
     return entry.live.title
 
 
-def _shown_item(shown: Shown, title: Title | None) -> TitleItem:
-    return TitleItem(session_id=shown.header.id, header=shown.header, title=title)
+def _shown_item(session_id: str, shown: Shown, title: Title | None) -> TitleItem:
+    return TitleItem(session_id=session_id, header=attrs.evolve(shown.header, id=session_id), title=title)

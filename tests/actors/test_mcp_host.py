@@ -18,7 +18,7 @@ from session_query.actors.hosts.mcp.spilled import PIECE_KEY
 from session_query.protocol.tools.prompt import PROMPT_TEXT
 from session_query.protocol.tools.schemas import SPECS
 from session_query.protocol.wire import messages as m
-from session_query.protocol.wire.client_errors import ConnectionLost
+from session_query.protocol.wire.client_errors import ConnectionLost, LocalProtocolError
 from session_query.storage.spill import locator_hint
 from support.mcp_hosts import ScriptedClient, connected, m_error, result, scripted_host
 
@@ -93,6 +93,7 @@ async def test_lone_surrogates_do_not_break_the_stream() -> None:
             "stopped at 50 ms",
         ),
         (m_error("BUSY", "raw"), "BUSY", "Try again"),
+        (LocalProtocolError("too large"), "INVALID_ARGS", "cannot be sent: too large."),
         (ServiceUnavailable("no lock"), "SESSION_QUERY_TOOL_FAILED", "not available: no lock."),
         (ConnectionLost("gone"), "SESSION_QUERY_TOOL_FAILED", "not available: gone."),
     ],

@@ -14,13 +14,25 @@ from mcp.shared.memory import create_client_server_memory_streams
 from session_query.actors.clients import Client as WireClient
 from session_query.actors.hosts.mcp.callers import CallerSource
 from session_query.actors.hosts.mcp.cancelling import WatchedStream
+from session_query.actors.hosts.mcp.launching import ServiceStarter
 from session_query.actors.hosts.mcp.link import Link
 from session_query.actors.hosts.mcp.server import McpHost
 from session_query.protocol.signal import Signal
 from session_query.protocol.wire import messages as m
+from session_query.protocol.wire.client_errors import typed_error
 
 T = TypeVar("T")
 HERE = CallerSource(None, "/work/here", None, "/home/ada")
+
+
+@attrs.define(eq=False)
+class FixedStarter(ServiceStarter):
+    """Finds the one service there is."""
+
+    url: str = attrs.field(kw_only=True)
+
+    async def find_or_start(self, until: float) -> str:
+        return self.url
 
 
 def result(text: str, **more: Any) -> m.Result:
@@ -81,8 +93,6 @@ class ScriptedClient:
 
 def m_error(code: str, message: str = "a text", **more: Any) -> Exception:
     """The exception the wire's client raises for an ``error`` message."""
-    from session_query.protocol.wire.client_errors import typed_error
-
     return typed_error(m.Error(code=code, message=message, **more))
 
 

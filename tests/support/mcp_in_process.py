@@ -13,25 +13,15 @@ from mcp import Client
 
 from session_query.actors.config import ServiceConfig, Source
 from session_query.actors.hosts.mcp.callers import CallerSource
-from session_query.actors.hosts.mcp.launching import ServiceStarter
 from session_query.actors.hosts.mcp.link import ServiceLink
 from session_query.actors.hosts.mcp.server import McpHost
 from session_query.actors.serve import Serving, open_edge
 from session_query.actors.server_config import ServerConfig
 from session_query.actors.service import open_service
+from session_query.protocol.signal import Signal
 from session_query.storage.tokens import TOKEN_FILE, ensure_operator_token
 from support.command_line import SAMPLES
-from support.mcp_hosts import connected
-
-
-@attrs.define(eq=False)
-class FixedStarter(ServiceStarter):
-    """Finds the one service there is."""
-
-    url: str = attrs.field(kw_only=True)
-
-    async def find_or_start(self, until: float) -> str:
-        return self.url
+from support.mcp_hosts import FixedStarter, connected
 
 
 @attrs.frozen
@@ -65,11 +55,5 @@ async def hosting(data_dir: Path, **settings: Any) -> AsyncIterator[Hosting]:
         async with open_edge(service, edge) as server:
             hosting = Hosting(Serving(service, server), data_dir)
             house = await service.house()
-            await house.freshness.refresh(full=False, progress=None, signal=_never())
+            await house.freshness.refresh(full=False, progress=None, signal=Signal())
             yield hosting
-
-
-def _never() -> Any:
-    from session_query.protocol.signal import Signal
-
-    return Signal()

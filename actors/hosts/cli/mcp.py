@@ -71,14 +71,13 @@ def mcp(
         raise CommandError(problem, code="MISSING_EXTRA", exit_code=EXIT_STORE)
     import trio
 
+    from ..log_format import configure_logging
     from ..mcp.callers import find_caller
     from ..mcp.stdio import McpOptions, run_stdio
 
-    logging.basicConfig(
-        level=logging.DEBUG if verbose else logging.WARNING,
-        stream=sys.stderr,
-        format="%(asctime)s %(levelname)s %(name)s %(message)s",
-    )
+    configure_logging("text", verbose=verbose)
+    if not verbose:
+        logging.getLogger().setLevel(logging.WARNING)  # many hosts show what stands on standard error
     options = McpOptions(
         data_dir=settings(ctx).data_dir.expanduser().absolute(),
         callers=find_caller(agent, workspace),
@@ -233,7 +232,8 @@ def _program() -> list[str]:
     script = Path(sys.executable).with_name("session-query.exe" if os.name == "nt" else "session-query")
     if script.is_file():
         return [str(script)]
-    return [sys.executable, "-m", "session_query.actors.hosts.cli"]
+    # -P: a host starts it in a project's folder, which must not be where modules come from.
+    return [sys.executable, "-P", "-m", "session_query.actors.hosts.cli"]
 
 
 def _explicit_data_dir(ctx: click.Context) -> Path | None:

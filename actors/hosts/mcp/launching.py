@@ -127,8 +127,8 @@ class ServiceStarter:
         logger.info("started a service for %s, process %d", self.data_dir, self._child.pid)
 
     def _command(self) -> list[str]:
-        python = [sys.executable, "-m", "session_query.actors.hosts.cli", "--data-dir", str(self.data_dir)]
-        return [*python, "serve", "--idle-exit", str(self.idle_exit_s)]
+        python = [sys.executable, "-P", "-m", "session_query.actors.hosts.cli"]
+        return [*python, "--data-dir", str(self.data_dir), "serve", "--idle-exit", str(self.idle_exit_s)]
 
     def _why(self, holder: Holder | None) -> str:
         if holder is not None and holder.pid:

@@ -19,7 +19,7 @@ from ....protocol.signal import Signal
 from ....protocol.tools.prompt import PROMPT_TEXT
 from ....protocol.tools.schemas import SPECS, ToolSpec
 from ....protocol.wire import messages as m
-from ....protocol.wire.client_errors import ClientError, ServerError
+from ....protocol.wire.client_errors import ClientError, LocalProtocolError, ServerError
 from ....protocol.wire.codes import WireCode
 from ...clients import Client
 from . import results
@@ -97,6 +97,8 @@ class McpHost:
             return results.unavailable(str(exc))
         except ServerError as exc:
             return results.server_failed(exc)
+        except LocalProtocolError as exc:
+            return results.failed(WireCode.INVALID_ARGS.value, f"These arguments cannot be sent: {exc}.")
         except (ClientError, QueryError, ServiceUnavailable) as exc:
             logger.warning("%s: %s", params.name, exc)
             return results.unavailable(str(exc))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -178,10 +179,10 @@ def test_without_the_sdk_the_command_says_what_to_install(
 ) -> None:
     def found(name: str) -> str:
         if version is None:
-            raise command.importlib.metadata.PackageNotFoundError(name)
+            raise importlib.metadata.PackageNotFoundError(name)
         return version
 
-    monkeypatch.setattr(command.importlib.metadata, "version", found)
+    monkeypatch.setattr(importlib.metadata, "version", found)
     cli = CommandLine(tmp_path, capsys, monkeypatch)
     done = cli("mcp")
     assert (done.status, done.out) == (4, "")

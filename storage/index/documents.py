@@ -129,7 +129,7 @@ class DocumentStore:
         BodyRun.extend(self._runs, row_id, text)
         self._postings.append(posting(row_id, slot.ws, bool(search), prepared, " ".join(found)))
         if self.spans.active:
-            SpanRow.extend(self._new_spans, row_id, bool(search), prepared, found)
+            SpanRow.extend(self._new_spans, row_id, bool(search), self.spans.frequent_in(prepared, found))
         slot.numbers, slot.last_seq = number + 1, document.seq
         if not search:
             slot.texts += 1

@@ -13,65 +13,56 @@ The row id is that of the first document, negative for documents that ordinary s
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
 import attrs
 
-from ...protocol.tokens import TOKEN_CLASS, lower_ascii, parts, prepare
+from ...protocol.tokens import parts, prepare, split_tokens
 from ..sqlite import Connection
 from .bodies import Bodies
 from .schema import BLOCK_BITS, BLOCK_MASK, TAG
 
 SPANS_FROM_DOCUMENTS: Final = 20_000
-FREQUENT_SHARE: Final = 0.005
-"""Share of the documents that hold a word worth a span: below it a million events give 5,000 postings."""
+FREQUENT_SHARE: Final = 0.01
+"""Share of the documents that hold a word worth a span: below it a million events give 10,000 postings."""
 FREQUENT_BLOCKS_MIN: Final = 8
 SPAN_DOCUMENTS_MAX: Final = 512
-SPAN_CHARS_MAX: Final = 2_000_000
 LOOSE_ROWS_MAX: Final = 8
 """Rows of one block above which idle time joins them."""
-
-_TOKEN: Final = re.compile(f"[{TOKEN_CLASS}]+")
 
 
 @attrs.define(eq=False)
 class SpanRow:
     """A row being gathered: ``first`` and ``last`` are row ids of documents in one block.
 
-    ``words`` holds space-free pieces of prepared texts, each once; tokens are taken from them at the end.
+    ``tokens``: the frequent ones among its words.
     """
 
     first: int
     last: int
     search: bool
-    chars: int
-    words: set[str]
+    tokens: set[str]
 
     @property
     def row_id(self) -> int:
         return -self.first if self.search else self.first
 
     @staticmethod
-    def extend(rows: list[SpanRow], row_id: int, search: bool, prepared: str, pieces: Iterable[str]) -> None:
+    def extend(rows: list[SpanRow], row_id: int, search: bool, tokens: Iterable[str]) -> None:
         """Add a document to the last row of its kind if it goes on there, else open a new row."""
         for row in rows[-2:]:
             if row.search == search and row.last >> BLOCK_BITS == row_id >> BLOCK_BITS and row.last < row_id:
-                if row_id - row.first >= SPAN_DOCUMENTS_MAX or row.chars > SPAN_CHARS_MAX:
+                if row_id - row.first >= SPAN_DOCUMENTS_MAX:
                     continue
                 row.last = row_id
-                break
-        else:
-            row = SpanRow(row_id, row_id, search, 0, set())
-            rows.append(row)
-        row.words.update(prepared.split(), pieces)
-        row.chars += len(prepared)
+                row.tokens.update(tokens)
+                return
+        rows.append(SpanRow(row_id, row_id, search, set(tokens)))
 
-    def tokens(self, frequent: frozenset[str]) -> str:
-        """The frequent tokens among the words, as one text."""
-        found = _TOKEN.findall(lower_ascii(" ".join(self.words)))
-        return " ".join(sorted(frequent.intersection(found)))
+    @property
+    def text(self) -> str:
+        return " ".join(sorted(self.tokens))
 
 
 class Spans:
@@ -95,6 +86,10 @@ class Spans:
         """Whether new documents need spans."""
         return bool(self._frequent)
 
+    def frequent_in(self, prepared: str, pieces: Iterable[str]) -> frozenset[str]:
+        """The frequent tokens of a prepared text, parts of its identifiers included."""
+        return self._frequent.intersection(split_tokens(prepared)) | self._frequent.intersection(pieces)
+
     def insert(self, rows: Sequence[SpanRow]) -> None:
         """Write rows of blocks that are covered; the others come with their block."""
         waiting = set(self._uncovered)
@@ -103,7 +98,7 @@ class Spans:
         )
         self._connection.executemany(
             "INSERT INTO span(rowid, words) VALUES(?, ?)",
-            [(row.row_id, row.tokens(self._frequent)) for row in ordered],
+            [(row.row_id, row.text) for row in ordered],
         )
         self._connection.executemany(
             "INSERT INTO span_end VALUES(?, ?)", [(row.row_id, row.last) for row in ordered]
@@ -142,7 +137,7 @@ class Spans:
         for row in self._gather(row_id, end):
             self._connection.execute(
                 "INSERT INTO span(span, rowid, words) VALUES('delete', ?, ?)",
-                (row_id, row.tokens(self._frequent)),
+                (row_id, row.text),
             )
         self._connection.execute("DELETE FROM span_end WHERE doc = ?", (row_id,))
 
@@ -159,11 +154,11 @@ class Spans:
         rows: list[SpanRow] = []
         for doc, text in self._bodies.between(abs(row_id), end):
             if doc in wanted:
-                prepared = prepare(text)
                 if not rows:
-                    rows.append(SpanRow(doc, doc, search, 0, set()))
+                    rows.append(SpanRow(doc, doc, search, set()))
                 rows[0].last = doc
-                rows[0].words.update(prepared.split(), parts(prepared))
+                prepared = prepare(text)
+                rows[0].tokens.update(self.frequent_in(prepared, parts(prepared)))
         return rows
 
     # -- idle work --
@@ -171,19 +166,20 @@ class Spans:
     def step(self) -> bool:
         """One piece: choose the words, cover a block, or join the rows of one. True while more waits."""
         if not self._frequent:
-            return self._choose()
+            return self.choose() or self._join_step()
         if self._uncovered:
             self._cover(self._uncovered.pop(0))
             return True
         return self._join_step()
 
-    def _choose(self) -> bool:
+    def choose(self) -> bool:
+        """Choose the frequent words if the index is large enough and has none. True if it was done."""
         execute = self._connection.execute
         row = execute("SELECT sum(documents) FROM session").fetchone()
         documents = 0 if row is None or row[0] is None else row[0]
         chosen_before = execute("SELECT 1 FROM index_meta WHERE name = 'spans'").fetchone()
         if documents < SPANS_FROM_DOCUMENTS or chosen_before is not None:
-            return self._join_step()
+            return False
         execute("INSERT INTO index_meta VALUES('spans', x'31')")
         self._connection.execute("CREATE VIRTUAL TABLE temp.fts_words USING fts5vocab(main, fts, row)")
         found = self._connection.execute(
@@ -215,7 +211,7 @@ class Spans:
         rows: list[SpanRow] = []
         for doc, text in self._bodies.between(low, high):
             prepared = prepare(text)
-            SpanRow.extend(rows, doc, doc in searches, prepared, parts(prepared))
+            SpanRow.extend(rows, doc, doc in searches, self.frequent_in(prepared, parts(prepared)))
         self._connection.execute("DELETE FROM span_todo WHERE block = ?", (block,))
         self.insert(rows)
 
@@ -258,7 +254,7 @@ class Spans:
                     growing[search] = row
                 else:
                     before.last = row.last
-                    before.words |= row.words
+                    before.tokens |= row.tokens
         self.insert(joined)
 
     def drop_unheld(self) -> bool:

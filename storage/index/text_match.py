@@ -9,7 +9,7 @@ from typing import Final
 import attrs
 
 from ...protocol.snippet import Span
-from ...protocol.tokens import TOKEN_CLASS, Places, lower_ascii, parts, prepare
+from ...protocol.tokens import TOKEN_CLASS, Places, parts, prepare, split_tokens
 from .query_words import Alternative, Word
 from .relevance import PAIR_DISTANCE_MAX
 
@@ -45,7 +45,7 @@ class TextMatcher:
     def match(self, text: str) -> TextMatch:
         """Count the words in the first part of ``text``, whole or, if not found so, as parts."""
         prepared = prepare(text[:TEXT_CHARS_MAX])
-        tokens = _TOKEN.findall(lower_ascii(prepared))
+        tokens = split_tokens(prepared)
         counts: dict[int, int] = {}
         last: dict[int, int] = {}
         together: dict[tuple[int, int], None] = {}

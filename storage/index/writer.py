@@ -45,6 +45,7 @@ class Writer:
         self._marked_workspaces: set[int] = set()
         self._moved = False
         self._inside = False
+        self._bulk = False
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -86,6 +87,8 @@ class Writer:
         if not self._moved:
             return
         self._documents.store_all_counts()
+        if self._bulk and not self._documents.spans.active:
+            self._documents.spans.choose()  # a first build goes on with spans instead of making them up later
         generation = self.generation() + 1
         self.set_meta("generation", str(generation).encode())
         execute = self._connection.execute
@@ -257,6 +260,7 @@ class Writer:
                 self._connection.execute(f"INSERT INTO {table}({table}) VALUES('optimize')")
 
     def bulk(self, on: bool) -> None:
+        self._bulk = on
         size = BULK_HASH_BYTES if on else USUAL_HASH_BYTES
         for table in ("fts", "span"):
             self._connection.execute(f"INSERT INTO {table}({table}, rank) VALUES('hashsize', ?)", (size,))

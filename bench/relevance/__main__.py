@@ -1,7 +1,8 @@
 """Score the product's search on the labelled set, beside a plain any-word search (SPEC 16.1.8).
 
     python -m session_query.bench.relevance [--json] [--kind KIND] [--match MATCH] [--show-misses]
-    python -m session_query.bench.relevance --searcher MODULE:FACTORY       an ablation, see README.md
+    python -m session_query.bench.relevance --ablations                     what each idea brings
+    python -m session_query.bench.relevance --searcher MODULE:FACTORY       another searcher, see README.md
     python -m session_query.bench.relevance --external FILE.json            somebody else's question set
 
 Exit status 1 if the set breaks one of its rules.
@@ -18,15 +19,16 @@ from importlib import import_module
 from pathlib import Path
 from typing import Final, cast
 
+from .ablations import ABLATIONS, ablated
 from .engine import index_searcher
 from .external import by_sessions, read_external
 from .labelled_set import LabelledSet, load
 from .notation import KINDS
 from .plain import plain_searcher
-from .report import Run, as_json, as_text, misses
+from .report import Run, as_json, as_lines, as_text, misses
 from .rules import defects, near_duplicates
 from .scoring import Case, Outcome, run
-from .searching import Match, SearcherFactory
+from .searching import Match, Searcher, SearcherFactory
 
 MATCHES: Final[tuple[Match, ...]] = ("exact", "words", "some", "auto")
 
@@ -60,10 +62,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return 1
         names = {session.header.id: session.slug for session in labelled.sessions}
         cases = cases_of(labelled, [options.kind] if options.kind else KINDS)
-        runs = measured(labelled, cases, factory, options.searcher or "index", matches)
+        if options.ablations:
+            runs = ablation_runs(labelled, cases, matches[-1])
+        else:
+            runs = measured(labelled, cases, factory, options.searcher or "index", matches)
         if not options.json:
             print(statistics_line(labelled), end="\n\n")
-    print(json.dumps(as_json(runs), indent=2) if options.json else as_text(runs))
+    text = as_lines(runs) if options.ablations else as_text(runs)
+    print(json.dumps(as_json(runs), indent=2) if options.json else text)
     if options.show_misses:
         for shown in runs:
             print(f"\n{shown.searcher}, match {shown.match}:", *misses(shown, names), sep="\n")
@@ -76,6 +82,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--kind", choices=KINDS, help="queries of one kind only")
     parser.add_argument("--match", choices=MATCHES, help="one match only; all four otherwise")
     parser.add_argument("--show-misses", action="store_true", help="list what was not first")
+    parser.add_argument("--ablations", action="store_true", help="take away one idea at a time")
     parser.add_argument("--searcher", metavar="MODULE:FACTORY", help="score another searcher")
     parser.add_argument(
         "--external", type=Path, metavar="FILE", help="a question set of the shape in external.py"
@@ -96,17 +103,27 @@ def measured(
     matches: Sequence[Match],
 ) -> list[Run]:
     """The plain comparison first, then the searcher with each match."""
-    runs = []
     with plain_searcher(labelled.sessions) as plain:
-        began = time.process_time()
-        found = run(plain, cases)
-        runs.append(Run(searcher="plain", match="auto", outcomes=found, seconds=time.process_time() - began))
+        runs = [_timed("plain", plain, cases, "auto")]
     with factory(labelled.sessions) as searcher:
-        for match in matches:
-            began = time.process_time()
-            found = run(searcher, cases, match)
-            runs.append(Run(searcher=name, match=match, outcomes=found, seconds=time.process_time() - began))
+        runs += [_timed(name, searcher, cases, match) for match in matches]
     return runs
+
+
+def ablation_runs(labelled: LabelledSet, cases: Sequence[Case], match: Match) -> list[Run]:
+    """The plain comparison, then the product's searcher, whole and without one idea after the other."""
+    with plain_searcher(labelled.sessions) as plain:
+        runs = [_timed("plain", plain, cases, match)]
+    for name in ABLATIONS:
+        with ablated(name)(labelled.sessions) as searcher:
+            runs.append(_timed(name, searcher, cases, match))
+    return runs
+
+
+def _timed(name: str, searcher: Searcher, cases: Sequence[Case], match: Match) -> Run:
+    began = time.process_time()
+    found = run(searcher, cases, match)
+    return Run(searcher=name, match=match, outcomes=found, seconds=time.process_time() - began)
 
 
 def _external_runs(path: Path, factory: SearcherFactory, name: str, matches: Sequence[Match]) -> list[Run]:

@@ -56,6 +56,25 @@ def _table(run: Run) -> Iterator[str]:
         yield f"Negatives without a hit in exact and words: {run.clean:.3f}."
 
 
+LINE_KINDS: Final = ("sentence", "half", "paraphrase")
+"""The kinds that ranking decides; the others say whether tokens work."""
+
+
+def as_lines(runs: Iterable[Run]) -> str:
+    """One line a run: the kinds that ranking decides, and all together."""
+    groups = (*LINE_KINDS, ALL)
+    lines = [
+        "| searcher | " + " | ".join(f"{name} hit@1 | hit@5" for name in groups) + " | MRR |",
+        "| --- |" + " ---: |" * (2 * len(groups) + 1),
+    ]
+    for run in runs:
+        scores = run.scores
+        found = [scores[name] for name in groups if name in scores]
+        numbers = " | ".join(f"{one.hit1:.3f} | {one.hit5:.3f}" for one in found)
+        lines.append(f"| {run.searcher} | {numbers} | {scores[ALL].mrr:.3f} |")
+    return "\n".join(lines)
+
+
 def as_json(runs: Iterable[Run]) -> JSON:
     """The same numbers as data."""
     return [

@@ -9,7 +9,7 @@ from typing import Final
 from ....protocol.json_value import JSON
 from ..corelog.shapes import dict_of, first_text, text_of
 from ..corelog.times import epoch_ms
-from ..discovery import one_file, walk
+from ..discovery import one_file, printable, walk
 from ..driver import Mapper, read_jsonl
 from ..seam import Checkpoint, LogUnit, ReadBatch, SkippedPath
 from ..whole import read_document
@@ -56,7 +56,7 @@ def _beside(unit: LogUnit) -> Beside:
     """Grok keeps a session's facts in ``summary.json``; a capture alone is known by its name and mtime."""
     path = unit.path
     fallback_ms = path.stat().st_mtime_ns // 1_000_000
-    name = path.parent.name if path.name == _UPDATES else path.stem
+    name = printable(path.parent.name if path.name == _UPDATES else path.stem)
     facts: JSON = None
     if len(unit.files) > 1:
         try:

@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from ....protocol.json_value import JSON
-from ..discovery import one_file, walk
+from ..discovery import one_file, printable, walk
 from ..seam import LogUnit, SkippedPath
 from .fields import string
 from .mapper import Beside
@@ -46,7 +46,7 @@ def units(root: Path) -> Iterator[LogUnit | SkippedPath]:
 
 def beside_of(path: Path) -> Beside:
     """What the path of a log and the file beside it say. Never raises: a bad meta file is none."""
-    return Beside(path.stem, _folder_session(path), _meta_title(path) if _is_agent(path) else None)
+    return Beside(printable(path.stem), _folder_session(path), _meta_title(path) if _is_agent(path) else None)
 
 
 def _is_agent(path: Path) -> bool:
@@ -57,7 +57,7 @@ def _folder_session(path: Path) -> str | None:
     """The session in whose ``subagents`` folder (or a workflow's below it) a log lies."""
     for folder in list(path.parents)[:3]:
         if folder.name == "subagents":
-            return folder.parent.name or None
+            return printable(folder.parent.name) or None
     return None
 
 

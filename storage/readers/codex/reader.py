@@ -54,7 +54,7 @@ class CodexReader:
 
         def new_mapper(saved: bytes | None) -> Mapper:
             return CodexMapper(
-                id_from_name(unit.path.name), saved, fallback_ms=fallback_ms, title_of=title_for
+                id_from_name(printable(unit.path.name)), saved, fallback_ms=fallback_ms, title_of=title_for
             )
 
         packed = unit.path.name.endswith((".zst", ".zstd"))

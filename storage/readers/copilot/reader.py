@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from ..discovery import one_file, walk
+from ..discovery import one_file, printable, walk
 from ..driver import Mapper, read_jsonl
 from ..seam import Checkpoint, LogUnit, ReadBatch, SkippedPath
 from ..timed_head import TimedHead
@@ -33,7 +33,7 @@ class CopilotReader:
         self, unit: LogUnit, checkpoint: Checkpoint | None, stopped: Callable[[], bool]
     ) -> Iterator[ReadBatch]:
         path = unit.path
-        fallback_id = path.parent.name if path.name == _IN_FOLDER else path.stem
+        fallback_id = printable(path.parent.name if path.name == _IN_FOLDER else path.stem)
 
         def new_mapper(state: bytes | None) -> Mapper:
             return TimedHead(lambda saved, start: CopilotMapper(fallback_id, saved, start), state)

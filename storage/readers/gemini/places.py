@@ -12,6 +12,7 @@ from typing import Final
 
 from ....protocol.json_value import JSON
 from ..corelog.shapes import dict_of
+from ..discovery import printable
 from ..whole import read_document
 
 _BESIDE: Final = frozenset(
@@ -42,7 +43,7 @@ def project_folder(path: Path) -> Path | None:
 
 def parent_session(path: Path) -> str | None:
     """A sub-agent's log lies in a folder named after its parent's session."""
-    return path.parent.name if path.parent.parent.name == "chats" else None
+    return printable(path.parent.name) if path.parent.parent.name == "chats" else None
 
 
 def told_by(path: Path) -> tuple[Path, ...]:

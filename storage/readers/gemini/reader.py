@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from ..corelog.documents import read_rewritten
-from ..discovery import one_file, walk
+from ..discovery import one_file, printable, walk
 from ..driver import Mapper, read_jsonl
 from ..seam import Checkpoint, LogUnit, ReadBatch, SkippedPath
 from .mapper import FORMAT, VERSION, GeminiMapper
@@ -46,7 +46,9 @@ class GeminiReader:
         cwd = project_path(unit.path)
 
         def new_mapper(saved: bytes | None) -> Mapper:
-            return GeminiMapper(unit.path.stem, saved, cwd=cwd, parent=parent, fallback_ms=fallback_ms)
+            return GeminiMapper(
+                printable(unit.path.stem), saved, cwd=cwd, parent=parent, fallback_ms=fallback_ms
+            )
 
         if unit.path.suffix != ".json":
             return read_jsonl(unit, checkpoint, new_mapper, stopped)

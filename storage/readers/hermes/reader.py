@@ -9,7 +9,7 @@ from typing import Final
 from ..corelog.documents import read_rewritten
 from ..corelog.foreign_db import side_files
 from ..corelog.session_db import read_sessions
-from ..discovery import one_file, walk
+from ..discovery import one_file, printable, walk
 from ..driver import Mapper, read_jsonl
 from ..seam import Checkpoint, LogUnit, ReadBatch, SkippedPath
 from .database import HermesStore
@@ -51,7 +51,7 @@ class HermesReader:
         fallback_ms = unit.path.stat().st_mtime_ns // 1_000_000
 
         def new_mapper(saved: bytes | None) -> Mapper:
-            return HermesMapper(unit.path.stem, saved, fallback_ms=fallback_ms)
+            return HermesMapper(printable(unit.path.stem), saved, fallback_ms=fallback_ms)
 
         if unit.path.suffix == ".json":
             return read_rewritten(unit, new_mapper)

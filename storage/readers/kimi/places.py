@@ -15,6 +15,7 @@ import attrs
 from ....protocol.json_value import JSON
 from ..corelog.shapes import dict_of, list_of, text_of
 from ..corelog.times import epoch_ms
+from ..discovery import printable
 from ..whole import read_document
 
 WIRE: Final = "wire.jsonl"
@@ -59,13 +60,13 @@ def _is_agent(path: Path) -> bool:
 
 def beside(path: Path, files: tuple[Path, ...]) -> Beside:
     """Read what lies beside a log. A file that is half written says nothing this time."""
-    session_id, parent = path.stem, None
+    session_id, parent = printable(path.stem), None
     if _is_agent(path):
-        session_id = path.parent.parent.parent.name
+        session_id = printable(path.parent.parent.parent.name)
         if path.parent.name != _MAIN:
-            session_id, parent = f"{session_id}/{path.parent.name}", session_id
+            session_id, parent = f"{session_id}/{printable(path.parent.name)}", session_id
     elif path.name in (WIRE, CONTEXT):
-        session_id = path.parent.name
+        session_id = printable(path.parent.name)
     state = dict_of(_read(state_file(path)))
     return Beside(
         session_id=session_id,

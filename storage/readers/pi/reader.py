@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from ..discovery import one_file, walk
+from ..discovery import one_file, printable, walk
 from ..driver import Mapper, read_jsonl
 from ..seam import Checkpoint, LogUnit, ReadBatch, SkippedPath
 from .mapper import FORMAT, VERSION, PiMapper, id_from_name
@@ -38,6 +38,6 @@ class PiReader:
         fallback_ms = unit.path.stat().st_mtime_ns // 1_000_000
 
         def new_mapper(saved: bytes | None) -> Mapper:
-            return PiMapper(id_from_name(unit.path.name), saved, fallback_ms=fallback_ms)
+            return PiMapper(id_from_name(printable(unit.path.name)), saved, fallback_ms=fallback_ms)
 
         return read_jsonl(unit, checkpoint, new_mapper, stopped)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from ..discovery import one_file, walk
+from ..discovery import one_file, printable, walk
 from ..driver import Mapper, read_jsonl
 from ..seam import Checkpoint, LogUnit, ReadBatch, SkippedPath
 from ..timed_head import TimedHead
@@ -28,7 +28,7 @@ class QwenReader:
     def read(
         self, unit: LogUnit, checkpoint: Checkpoint | None, stopped: Callable[[], bool]
     ) -> Iterator[ReadBatch]:
-        session_id = unit.path.stem
+        session_id = printable(unit.path.stem)
 
         def new_mapper(state: bytes | None) -> Mapper:
             return TimedHead(lambda saved, start: QwenMapper(session_id, saved, start), state)

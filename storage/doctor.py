@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final
+from typing import Final, TypeVar
 
 import attrs
 
@@ -27,6 +27,8 @@ from .sources.report import DamagedPlace, Skipped, report_losses
 from .sources.stamps import take_stamp, unpack_stamp
 from .sqlite import Connection, DatabaseError
 from .store import StoreReader
+
+T = TypeVar("T")
 
 DIFFERENCES_SHOWN: Final = 5
 
@@ -70,14 +72,30 @@ def examine(
     checks = (
         check_file("index file", reader.connection),
         check_file("journal file", reader.journal.connection),
-        check_journal_in_step(reader),
-        check_samples(reader, readers, samples, stopped=stopped, seed=seed),
+        _or_failed("journal and index", lambda: check_journal_in_step(reader)),
+        _or_failed("samples", lambda: check_samples(reader, readers, samples, stopped=stopped, seed=seed)),
     )
     return Examination(
         checks=checks,
-        losses=tuple(report_losses(reader.connection)),
-        unread=tuple(unread_logs(reader.connection)),
+        losses=_or_none(lambda: tuple(report_losses(reader.connection))),
+        unread=_or_none(lambda: tuple(unread_logs(reader.connection))),
     )
+
+
+def _or_failed(name: str, check: Callable[[], Check]) -> Check:
+    """A check that a damaged file stops has failed; the others still run."""
+    try:
+        return check()
+    except (DatabaseError, JournalDamaged) as exc:
+        return Check(name, False, f"stopped by a damaged file: {exc}"[:500])
+
+
+def _or_none(listed: Callable[[], tuple[T, ...]]) -> tuple[T, ...]:
+    """A list that the damaged index cannot give is empty; its own check has failed then."""
+    try:
+        return listed()
+    except DatabaseError:
+        return ()
 
 
 def check_file(name: str, connection: Connection) -> Check:
@@ -148,7 +166,7 @@ def _compare(reader: StoreReader, readers: Mapping[str, Reader], row: StoredSess
     """What differs, an empty text if nothing does, None if it cannot be compared now."""
     try:
         events = _events(reader, readers, row)
-    except (OSError, JournalDamaged) as exc:
+    except (OSError, JournalDamaged, DatabaseError) as exc:
         return f"its log cannot be read: {type(exc).__name__}"
     if events is None:
         return None

@@ -104,3 +104,22 @@ def test_a_damaged_file(tmp_path: Path) -> None:
     connection = sqlite.connect_reader(path)
     assert not check_file("index", connection).ok
     connection.close()
+
+
+def test_a_journal_with_a_damaged_page_is_reported_and_the_rest_is_checked(tmp_path: Path) -> None:
+    with toy_store(tmp_path) as toys:
+        fill(toys)
+        stored = toys.store.journal.attach("/w", SessionHeader(id="q", created_at=1, cwd="/w"), None, 0)
+        events = [Event(type="x", seq=n, time=0, data=str(n) * 99) for n in range(2000)]
+        toys.store.journal.append(stored.sid, 0, events)
+        toys.store.catch_up(stored.key)
+    with (tmp_path / "data" / "journal.db").open("r+b") as file:
+        file.seek(0, 2)
+        middle = file.tell() // 8192 * 4096
+        file.seek(middle)
+        file.write(b"\xff" * 40_000)
+    with toy_store(tmp_path) as toys:
+        found = ask(toys)
+    assert {"journal file", "samples"} <= failed(found).keys()
+    assert "cannot be read" in failed(found)["samples"]
+    assert [(Path(loss.path).name, loss.cause) for loss in found.losses] == [("one.toy", "not JSON")]

@@ -310,10 +310,11 @@ async def _answered(ask: Callable[[], Awaitable[Any]]) -> Answer:
 
 @attrs.define(eq=False)
 class World:
-    """An open service with its doors; ``door`` is the one a test is about."""
+    """An open service with its doors; ``door`` is the one a test is about. ``handles``: published last."""
 
     service: Service
     doors: dict[str, Door]
+    handles: dict[str, LiveHandle] = attrs.field(factory=dict)
 
     @property
     def door(self) -> Door:
@@ -323,7 +324,7 @@ class World:
         self, session_id: str, events: Sequence[Event] = (), *, detach: bool = False, **more: Any
     ) -> LiveHandle:
         """Attach a session through the embedded door and append ``events``. See ``sessions.head``."""
-        handle = await self.service.attach(head(session_id, **more))
+        handle = self.handles[session_id] = await self.service.attach(head(session_id, **more))
         if events:
             await handle.append(sent(events))
         if detach:

@@ -11,7 +11,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import Final
+from typing import Final, TypeAlias
 
 import attrs
 import trio
@@ -40,6 +40,9 @@ PROVIDER_RANK: Final = 1000
 """Mounted providers rank behind every reader, in mount order (SPEC 16.6.3)."""
 UNREAD: Final = "\0unread"
 """The revision of a row that has to be looked into, whatever its provider's revision is."""
+
+Pending: TypeAlias = "dict[str, SessionSnapshot | None]"
+"""Sessions whose two listings disagreed, each as it was listed last; None: not any more."""
 
 
 @attrs.define(eq=False)
@@ -95,7 +98,7 @@ class Reconciler:
         return at if epoch == binding.epoch else binding.since
 
     async def _keep_up(self, name: str, rank: int, signal: Signal) -> None:
-        pending: frozenset[str] | None = None  # None: every listed session
+        pending: Pending | None = None  # None: every listed session
         for _ in range(ATTEMPTS):
             binding = self.mounted.binding(name)
             if binding is None:
@@ -116,12 +119,12 @@ class Reconciler:
                 self._behind.pop(name, None)
                 return
             pending = moved
-        await self._give_up(name, rank, signal)
+        await self._give_up(name, rank, pending or {}, signal)
 
     async def _attempt(
-        self, binding: Binding, rank: int, pending: frozenset[str] | None, signal: Signal
-    ) -> frozenset[str] | None:
-        """List, inspect, list again, commit what is stable. Returns the ids that moved; None: all of them."""
+        self, binding: Binding, rank: int, pending: Pending | None, signal: Signal
+    ) -> Pending | None:
+        """List, inspect, list again, commit what is stable. Returns what moved; None: all of it."""
         before = await self.mounted.snapshots(binding, signal)
         rows = await self.storage.read(partial(_rows_of, source=binding.name))
         due = [
@@ -145,7 +148,7 @@ class Reconciler:
         gone = [row.sid for id_, row in rows.items() if id_ not in after and id_ not in moved]
         if gone:
             await self._write(partial(_apply, sessions=(), gone=gone), signal)
-        return frozenset(moved)
+        return {id_: after.get(id_) for id_ in moved}
 
     def _must_look(
         self, binding: Binding, rank: int, snapshot: SessionSnapshot, row: StoredSession | None
@@ -201,25 +204,20 @@ class Reconciler:
             logger.warning("a session of provider %s cannot be folded: %s", binding.name, type(exc).__name__)
             return quarantined(key, attrs.evolve(state, revision=UNREAD), Code.PERSISTENCE_FAILED)
 
-    async def _give_up(self, name: str, rank: int, signal: Signal) -> None:
+    async def _give_up(self, name: str, rank: int, pending: Pending, signal: Signal) -> None:
         """After two unstable attempts what is left cannot be read for now (SPEC 6.10 step 3)."""
         failure = QueryError(Code.PERSISTENCE_FAILED, "a provider's sessions keep moving")
-        binding = self.mounted.binding(name)
         if self.mounted.strict:
             raise failure
-        if binding is None:
-            return
         self._behind[name] = failure
-        listed = await self.mounted.snapshots(binding, signal)
-        rows = await self.storage.read(partial(_rows_of, source=name))
         left = [
             quarantined(
                 SessionKey(name, "", snapshot.header.id),
                 SessionState(header=snapshot.header, rank=rank, revision=UNREAD),
                 Code.PERSISTENCE_FAILED,
             )
-            for id_, snapshot in listed.items()
-            if self._must_look(binding, rank, snapshot, rows.get(id_))
+            for snapshot in pending.values()
+            if snapshot is not None and self.live.shadowing(snapshot.header) is None
         ]
         await self._write(partial(_apply, sessions=left, gone=()), signal)
 

@@ -7,8 +7,8 @@ the texts themselves: for short texts, for phrases that can overlap themselves, 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import groupby
+from collections.abc import Iterator, Sequence
+from itertools import groupby, islice
 from typing import Final
 
 import attrs
@@ -20,6 +20,7 @@ from .literal import literal_pattern
 from .looking import Looking
 from .query_words import PHRASE_TOKENS_MAX, phrase_match
 from .ranked import Group, Hit, Keys, passes
+from .schema import BLOCK_BITS
 from .scope import Sql
 
 FEW_HITS: Final = 600
@@ -29,7 +30,7 @@ LITERAL_ROWS: Final = 2_000
 """Best hits whose texts are checked for the query's symbols (SPEC 16.2.3)."""
 _LITERAL_FETCH: Final = 20_000
 
-_COLUMNS: Final = "f.rowid, d.seq, d.time, d.type, d.surface, d.prompt, d.chars"
+_COLUMNS: Final = "f.rowid AS row, d.seq, d.time, d.type, d.surface, d.prompt, d.chars"
 
 
 @attrs.define(eq=False)
@@ -59,10 +60,13 @@ class ExactSearch:
         hits, complete = self._by_engine(max(size, _LITERAL_FETCH) if self.literal else size, Sql())
         return self._literal_first(hits), complete
 
-    def all_in(self, rows: Sql) -> list[Hit]:
-        """All hits in some sessions, in order of their keys."""
-        hits = self._by_text(rows) if self._must_count() else self._by_engine(-1, rows)[0]
-        return self._literal_first(hits)
+    def all_in(self, sids: list[int]) -> list[Hit]:
+        """All hits in a few sessions, in order of their keys."""
+        if self._counted is not None:
+            wanted = frozenset(sids)
+            return [hit for hit in self._counted if hit.sid in wanted]
+        rows = self.looking.rows_of_sessions(sids)
+        return self._literal_first(self._by_engine(-1, rows)[0])
 
     def _must_count(self) -> bool:
         if can_overlap(self.phrase) or len(self.phrase) > PHRASE_TOKENS_MAX:
@@ -89,18 +93,19 @@ class ExactSearch:
         where = self._where(rows)
         prompt = "d.prompt, " if self.prompts_last else ""
         found = self.looking.connection.execute(
-            f"SELECT {_COLUMNS}, bm25(fts, 1.0, 0.0, 1.0, 0.0) AS score FROM fts AS f CROSS JOIN doc AS d"
-            f" ON d.doc = f.rowid{where.text} ORDER BY score, {prompt}d.chars, d.time DESC LIMIT ?",
+            f"SELECT x.*, b.sid FROM (SELECT {_COLUMNS}, bm25(fts, 1.0, 0.0, 1.0, 0.0) AS score"
+            f" FROM fts AS f CROSS JOIN doc AS d ON d.doc = f.rowid{where.text}"
+            f" ORDER BY score, {prompt}d.chars, d.time DESC LIMIT ?) AS x"
+            f" CROSS JOIN block AS b ON b.block = x.row >> {BLOCK_BITS}",
             (*where.values, size),
         ).fetchall()
         complete = size < 0 or len(found) < size
         counts: dict[float, int] = {}
-        hits = []
         for row in found:
-            score = row[7]
-            if score not in counts:
-                counts[score] = self._count(self.looking.text(row[0]))
-            hits.append(self._hit(row, counts[score]))
+            if row[7] not in counts:
+                counts[row[7]] = self._count(self.looking.text(row[0]))
+        hits = [self._hit(row, counts[row[7]], row[8]) for row in found]
+        hits.sort(key=_keys_of)  # a join promises no order
         if not complete:
             last = hits[-1].keys
             while hits and hits[-1].keys == last:
@@ -118,17 +123,17 @@ class ExactSearch:
         for row in found:
             count = self._count(self.looking.text(row[0]))
             if count:  # a phrase longer than what the engine was given may still differ
-                hits.append(self._hit(row, count))
+                hits.append(self._hit(row, count, self.looking.sid_of(row[0])))
         hits.sort(key=lambda hit: hit.keys)
         return hits
 
     def _count(self, text: str) -> int:
         return count_phrase(lower_ascii(prepare(text)), self.phrase)
 
-    def _hit(self, row: Sequence[int], count: int) -> Hit:
+    def _hit(self, row: Sequence[int], count: int, sid: int) -> Hit:
         row_id, seq, time, kind, surface, prompt, chars = row[:7]
         keys = (0, -count, prompt if self.prompts_last else 0, chars, -time)
-        return Hit(row_id, self.looking.sid_of(row_id), seq, time, kind, surface, keys)
+        return Hit(row_id, sid, seq, time, kind, surface, keys)
 
     def _literal_first(self, hits: list[Hit]) -> list[Hit]:
         """Put the hits whose text holds the query as it was typed before the others."""
@@ -163,26 +168,31 @@ def exact_sessions(search: ExactSearch, want: int, after: Position | None) -> li
     size = 4 * want
     while True:
         hits, complete = search.ranked(size)
-        groups = [group for group in _grouped(search, hits) if passes(after, "exact", group.keys)]
+        groups = list(islice(_grouped(search, hits, after), want))
         if complete or len(groups) >= want:
-            return groups[:want]
+            return groups
         size *= 4
 
 
-def _grouped(search: ExactSearch, hits: list[Hit]) -> list[Group]:
-    """Sessions in the order of their best hits. Only ties look at session ids."""
+def _grouped(search: ExactSearch, hits: list[Hit], after: Position | None) -> Iterator[Group]:
+    """Sessions after ``after``, in the order of their best hits.
+
+    Lazy: a session is loaded only if it is given, or if a tie is to be decided by its id.
+    """
     looking = search.looking
-    found: dict[int, Group] = {}
+    seen: set[int] = set()
     for _, tied in groupby(hits, key=_keys_of):
         rest = [(hit, root) for hit in tied if (root := looking.root(hit)) is not None]
         if len(rest) > 1:
             rest.sort(key=lambda pair: (looking.tie(pair[1]), looking.tie(pair[0].sid), -pair[0].seq))
         for hit, root in rest:
-            group = found.get(root)
-            if group is None:
-                group = found[root] = Group(root, (*hit.keys, *looking.tie(root)), hit)
-            group.members.setdefault(hit.sid, hit)
-    return list(found.values())
+            if root in seen:
+                continue
+            seen.add(root)
+            if after is None or hit.keys >= after.keys[: len(hit.keys)]:
+                group = Group(root, (*hit.keys, *looking.tie(root)), hit, {hit.sid: hit})
+                if passes(after, "exact", group.keys):
+                    yield group
 
 
 def _keys_of(hit: Hit) -> Keys:

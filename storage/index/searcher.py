@@ -202,13 +202,13 @@ class _Run:
 
     def _members(self, tier: Tier, group: Group) -> dict[int, Hit]:
         """The best hit of every session in a group; a page may have read only the group's best."""
-        if tier != "exact" or not self.spec.tools or not self.phrase:
+        if tier != "exact" or not self.spec.tools:
             return group.members
         family = self.looking.families.sub_agents(group.root)
         if not family:
             return group.members
         members: dict[int, Hit] = {}
-        for hit in self._search().all_in(self.looking.rows_of_sessions([group.root, *family])):
+        for hit in self._search().all_in([group.root, *family]):
             if self.looking.root(hit) == group.root:
                 best = members.get(hit.sid)
                 if best is None or (hit.keys, -hit.seq) < (best.keys, -best.seq):

@@ -36,7 +36,8 @@ ABLATIONS: Final[dict[str, tuple[Change, ...]]] = {
         ("relevance", "SATURATION", 1.2),
         ("relevance", "LENGTH_SHARE", 0.75),
     ),
-    "prompts as good as answers": (("relevance", "PROMPT", 1.0),),
+    "prompts as good as answers": (("relevance", "PROMPT", 1.0), ("relevance", "QUESTION", 1.0)),
+    "questions as good as other prompts": (("relevance", "QUESTION", 0.85),),
     "nothing negligible in auto": (("relaxed", "NEGLIGIBLE", 0.0),),
 }
 

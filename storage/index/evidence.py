@@ -66,6 +66,11 @@ class Evidence:
         return [word_weight(held, max(self.totals.units, held)) for held in self.holders]
 
     @cached_property
+    def weight_held(self) -> float:
+        """The weight of the informative words that anything in reach holds: as much as a hit can have."""
+        return sum(self.weights[n] for n in self.informative if self.holders[n])
+
+    @cached_property
     def informative(self) -> list[int]:
         """The words that tell sessions apart, ascending; none if all are common (SPEC 16.1.4)."""
         every = range(len(self.words.words))

@@ -18,7 +18,7 @@ from ...protocol.records import Match, Tier
 from .evidence import Evidence
 from .looking import Looking
 from .ranked import Group, Hit, Keys, passes
-from .relevance import BEST_EVENTS, event_score, rounded, session_score
+from .relevance import BEST_EVENTS, event_score, rounded, session_score, speaker_share
 from .schema import BLOCK_BITS
 from .text_match import TextMatcher
 
@@ -28,7 +28,9 @@ EVENTS_EACH: Final = 5
 """Events of one session whose texts are read: those with the most weight, the newest among equals."""
 SOME_AUTO_MAX: Final = 20
 NEGLIGIBLE: Final = 0.2
-"""A best ``some`` hit that holds less than this share of the query's weight is no answer (SPEC 16.1.4)."""
+"""A best ``some`` hit that holds less than this share of the query's weight is no answer (SPEC 16.1.4). Words
+that nothing in reach holds do not count: they say that the query was put in other words, not that this is no
+answer."""
 
 TIERS_OF: Final[dict[Match, tuple[Tier, ...]]] = {
     "exact": (),
@@ -171,13 +173,14 @@ class RelaxedSearch:
         assert found is not None, "a posting's document exists in the same snapshot"
         seq, time, prompt, chars = found
         evidence = self._evidence
-        match = self.matcher.match(self._looking.text(row))
+        text = self._looking.text(row)
+        match = self.matcher.match(text)
         counts = {n: c for n, c in match.counts.items() if n in evidence.informative}
         for number in evidence.informative:
             if mask >> number & 1:
                 counts.setdefault(number, 1)
         ratio = chars / evidence.totals.mean_chars if evidence.totals.mean_chars else 1.0
-        score = event_score(evidence.weights, counts, match.pairs, ratio, bool(prompt))
+        score = event_score(evidence.weights, counts, match.pairs, ratio, speaker_share(bool(prompt), text))
         return -rounded(score), -time, -seq, row
 
     def _rough(self, candidate: _Candidate, rows: Iterable[int]) -> tuple[Keys, Hit]:
@@ -188,7 +191,7 @@ class RelaxedSearch:
 
     def _negligible(self, candidates: list[_Candidate]) -> bool:
         """Whether nothing here holds a share of the query worth showing."""
-        full = sum(self._evidence.weights[n] for n in self._evidence.informative)
+        full = self._evidence.weight_held
         return max((candidate.held for candidate in candidates), default=0.0) < NEGLIGIBLE * full
 
     def _hit(self, row: int, keys: Keys) -> Hit:
@@ -215,7 +218,7 @@ class RelaxedSearch:
             rows = {row for row in rows if row not in self._taken}
             hits = self._ordered(rows)
             if tier == "some" and match == "auto":
-                full = sum(evidence.weights[n] for n in evidence.informative)
+                full = evidence.weight_held
                 best = max((evidence.weight_of(masks[row]) for row in rows), default=0.0)
                 hits = hits[:SOME_AUTO_MAX] if best >= NEGLIGIBLE * full else []
             found = [(hit, hit.keys) for hit in hits if passes(after, tier, hit.keys)]

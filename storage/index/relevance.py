@@ -19,7 +19,10 @@ PAIR: Final = 0.5
 PAIR_DISTANCE_MAX: Final = 3
 """Tokens apart at which two words still stand together."""
 PROMPT: Final = 0.85
-"""A question repeats the words of a question; who asked is no answer."""
+"""A prompt repeats the words of a question; who asked is no answer."""
+QUESTION: Final = 0.5
+"""A short prompt that only asks holds the words of the query and nothing else; longer ones also tell."""
+QUESTION_CHARS_MAX: Final = 160
 BEST_EVENTS: Final = (1.0, 0.5, 0.25)
 """The share of a session's best, second and third event."""
 SESSION_SHARE: Final = 2.0
@@ -37,12 +40,13 @@ def event_score(
     counts: Mapping[int, int],
     pairs: Sequence[tuple[int, int]],
     length_ratio: float,
-    prompt: bool,
+    share: float,
 ) -> float:
     """The score of one event.
 
     Args: ``counts``: word to how often it occurs. ``pairs``: neighbouring query words that stand
-        together in order here. ``length_ratio``: its length over the mean length in reach.
+        together in order here. ``length_ratio``: its length over the mean length in reach. ``share``: what
+        its speaker leaves of the score, see ``speaker_share``.
     """
     base = SATURATION * (1.0 - LENGTH_SHARE + LENGTH_SHARE * length_ratio)
     score = 0.0
@@ -51,7 +55,15 @@ def event_score(
         score += weights[word] * (count * (1.0 + SATURATION)) / (count + base)
     for first, second in pairs:
         score += PAIR * min(weights[first], weights[second])
-    return score * PROMPT if prompt else score
+    return score * share
+
+
+def speaker_share(prompt: bool, text: str) -> float:
+    """What counts of an event's score, by who says it: answers and tool results in full, questions least."""
+    if not prompt:
+        return 1.0
+    asks = len(text) <= QUESTION_CHARS_MAX and ("?" in text or "？" in text)
+    return QUESTION if asks else PROMPT
 
 
 def session_score(best: Sequence[float], held: float) -> float:

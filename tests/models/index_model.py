@@ -20,7 +20,13 @@ from session_query.protocol.tokens import Places, parts, phrase_spans, prepare, 
 from session_query.storage.index.door import Reach, SearchSpec, SessionKey, SessionState
 from session_query.storage.index.literal import find_literal, literal_pattern, literal_pieces
 from session_query.storage.index.query_words import Word, query_words
-from session_query.storage.index.relevance import event_score, rounded, session_score, word_weight
+from session_query.storage.index.relevance import (
+    event_score,
+    rounded,
+    session_score,
+    speaker_share,
+    word_weight,
+)
 
 
 @attrs.define(eq=False)
@@ -168,7 +174,9 @@ class IndexModel:
             if isinstance(ancestor, int) and ancestor in by_sid:
                 return by_sid[ancestor] if seq < count else None
             for other in sorted(scope, key=lambda s: s.age):
-                if other.age < session.age and seq < min(count, dict(self.copies(other, reach)).get(ancestor, 0)):
+                if other.age < session.age and seq < min(
+                    count, dict(self.copies(other, reach)).get(ancestor, 0)
+                ):
                     return other
         return None
 
@@ -317,7 +325,9 @@ class IndexModel:
                     default=0,
                 )
                 new = (
-                    {} if best < 0.2 * sum(weights[n] for n in informative) else dict(list(new.items())[:20])
+                    {}
+                    if best < 0.2 * sum(weights[n] for n in informative if holders[n])
+                    else dict(list(new.items())[:20])
                 )
             listed.update(new)
 
@@ -375,7 +385,15 @@ class IndexModel:
             }
         )
         ratio = len(document.text) / mean if mean else 1.0
-        return rounded(event_score(weights, counts, together, ratio, document.type == "user/message"))
+        return rounded(
+            event_score(
+                weights,
+                counts,
+                together,
+                ratio,
+                speaker_share(document.type == "user/message", document.text),
+            )
+        )
 
     # -- inside one session --
 
@@ -410,7 +428,7 @@ class IndexModel:
             found = sorted(tiers[tier])
             if tier == "some" and spec.match == "auto":
                 best = max((item[3] for item in found), default=0.0)
-                found = found[:20] if best >= 0.2 * sum(weights[n] for n in informative) else []
+                found = found[:20] if best >= 0.2 * sum(weights[n] for n in informative if holders[n]) else []
             listed += [(tier, -item[2]) for item in found]
         return sorted(listed, key=lambda item: TIERS.index(item[0]))  # type: ignore[arg-type]
 

@@ -35,7 +35,7 @@ from support.index_files import IndexFile, open_index
 
 Stored: TypeAlias = tuple[SessionKey, SessionState, list[Document]]
 
-EXAMPLES = int(os.environ.get("INDEX_MODEL_EXAMPLES", "40"))
+EXAMPLES = int(os.environ.get("INDEX_MODEL_EXAMPLES", "15"))
 """A run on demand takes thousands; shrinking a history takes minutes and tells little more."""
 
 WORDS = [

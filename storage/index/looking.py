@@ -10,7 +10,7 @@ from .door import StoredSession
 from .families import Families
 from .ranked import Hit, Keys, session_tie
 from .rows import from_sql
-from .schema import BLOCK_BITS
+from .schema import BLOCK_BITS, BLOCK_MASK
 from .scope import Scope, Sql, numbers
 
 
@@ -64,7 +64,7 @@ class Looking:
         if not self.tools:
             return hit.sid
         origin = self.families.origin(hit.sid, hit.seq)
-        if origin is not None and self._passes(origin, hit.seq):
+        if origin is not None and self._holds_copy(origin, hit.row):
             return None
         return self.families.root(hit.sid)
 
@@ -73,13 +73,19 @@ class Looking:
         blocks = "SELECT block FROM block WHERE sid IN (SELECT value FROM json_each(?))"
         return Sql(f" AND f.rowid >> {BLOCK_BITS} IN ({blocks})", (numbers(sids),))
 
-    def _passes(self, sid: int, seq: int) -> bool:
-        """Whether a session holds the event ``seq``, and the filters let it through."""
+    def _holds_copy(self, sid: int, row: int) -> bool:
+        """Whether a session holds an event of the same type and text that the filters let through.
+
+        By content, not by place: a fork's own first records push its copies back, and what a header says
+        was inherited need not be so (SPEC 16.9).
+        """
         events, rows = self.scope.events, self.scope.rows_of("d.doc")
         seen = "" if self.scope.with_searches else " AND d.search = 0"
-        found = self.connection.execute(
-            f"SELECT 1 FROM doc AS d WHERE d.doc >> {BLOCK_BITS} IN (SELECT block FROM block WHERE sid = ?)"
-            f" AND d.seq = ? AND {events.text}{rows.text}{seen}",
-            (sid, seq, *events.values, *rows.values),
-        ).fetchone()
-        return found is not None
+        alike = self.connection.execute(
+            "SELECT d.doc FROM doc AS own CROSS JOIN block AS b CROSS JOIN doc AS d"
+            f" ON d.doc BETWEEN b.block << {BLOCK_BITS} AND (b.block << {BLOCK_BITS}) + {BLOCK_MASK}"
+            " WHERE own.doc = ? AND b.sid = ? AND d.chars = own.chars AND d.type = own.type"
+            f" AND {events.text}{rows.text}{seen}",
+            (row, sid, *events.values, *rows.values),
+        ).fetchall()
+        return any(self.text(other) == self.text(row) for (other,) in alike)

@@ -200,7 +200,9 @@ class IndexModel:
             for document in passing[session.sid]:
                 if spec.tools:
                     other = self.shown_elsewhere(session, document.seq, scope, reach)
-                    if other is not None and any(d.seq == document.seq for d in passing[other.sid]):
+                    if other is not None and any(
+                        (d.type, d.text) == (document.type, document.text) for d in passing[other.sid]
+                    ):
                         continue
                 rows.append((session, document))
         listed: dict[int, ModelHit] = {}

@@ -141,7 +141,7 @@ class Corpus:
 
     def _with_ids(self, index: IndexReader, caller: Caller, ids: set[str], told: Told | None) -> list[Entry]:
         headers = () if told is None else tuple(one for one in told.headers if one[1].id in ids)
-        return self._merged(index, caller, index.with_ids(ids), headers, told)
+        return self._merged(index, caller, index.with_ids(ids, _workspaces(caller)), headers, told)
 
     def _merged(
         self,
@@ -261,6 +261,14 @@ def _named_ids(clauses: Sequence[SessionClause]) -> frozenset[str] | None:
         if isinstance(clause, IdClause):
             return frozenset(bare for value in clause.values for bare in possible_ids(value))
     return None
+
+
+def _workspaces(caller: Caller) -> tuple[str | None, ...] | None:
+    """Where a caller's sessions can be: its reach, and where its own is; None for everywhere."""
+    reach = reach_of(caller)
+    if reach is None or caller.kind != "agent" or caller.header is None:
+        return reach
+    return (*reach, caller.header.cwd)
 
 
 def _is_own(caller: Caller, key: SessionKey, header: SessionHeader) -> bool:

@@ -41,7 +41,11 @@ async def trace_family(corpus: Corpus, caller: Caller, session_id: str, signal: 
         """In a reader's thread: a family may be 10,000 generations deep."""
         ids: Iterable[str] | None = None  # providers know their families alone: everything told counts
         if not told.headers:
-            ids = {row.key.id for bare in possible_ids(session_id) for row in index.kin(bare)}
+            bare = set(possible_ids(session_id))
+            if corpus.circle(index, caller, bare, told).resolve(session_id) is not None:
+                ids = {row.key.id for one in bare for row in index.kin(one)}
+            else:  # no relative of a hidden session is looked at: it would take longer than a missing one
+                ids = bare
         circle = corpus.circle(index, caller, ids, told)
         target = circle.resolve(session_id)
         if target is None:

@@ -70,10 +70,7 @@ async def run_method(
 
 def caller_of(reach: Reach) -> Caller:
     """A program has no session of its own: it sees what its token's reach holds."""
-    if reach.workspaces is None:
-        return Caller(kind="operator")
-    without: tuple[str | None, ...] = (None,) if reach.no_workspace else ()
-    return Caller(kind="operator", workspaces=(*sorted(reach.workspaces), *without))
+    return Caller(kind="operator", workspaces=reach.listed)
 
 
 async def _list_sessions(asked: Asked) -> JSON:

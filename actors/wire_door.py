@@ -103,7 +103,7 @@ class WireDoor:
         if len(own) == 1:
             return AgentFacts(header=own[0].header, source=own[0].key.source, live_owner=owner.token_id)
         rows = house.storage.point(
-            lambda reader: [row for bare in possible_ids(session_id) for row in reader.index.with_id(bare)]
+            lambda reader: reader.index.with_ids(possible_ids(session_id), owner.reach.listed)
         )
         inside = {row.key: row for row in rows if owner.reach.holds(row.state.header.cwd)}
         key = named(session_id, inside)

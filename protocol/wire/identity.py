@@ -21,6 +21,13 @@ class Reach:
     workspaces: frozenset[str] | None
     no_workspace: bool = False
 
+    @property
+    def listed(self) -> tuple[str | None, ...] | None:
+        """The workspaces in order, None at the end for "without one"; None for all of them."""
+        if self.workspaces is None:
+            return None
+        return (*sorted(self.workspaces), *((None,) if self.no_workspace else ()))
+
     def holds(self, cwd: str | None) -> bool:
         """True if a session with this ``cwd`` (None: without one) lies inside the reach."""
         if self.workspaces is None:

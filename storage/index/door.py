@@ -329,8 +329,14 @@ class IndexReader(Protocol):
         """``count`` and ``losses`` for each workspace that has readable sessions, by name, None first."""
         ...
 
-    def with_ids(self, ids: Iterable[str]) -> list[StoredSession]:
-        """Every visible session with one of these ids, unreadable ones included, in no order."""
+    def with_ids(
+        self, ids: Iterable[str], workspaces: Sequence[str | None] | None = None
+    ) -> list[StoredSession]:
+        """Every visible session with one of these ids, unreadable ones included, in no order.
+
+        Args: workspaces: look in these alone (None among them: without one); None: in all. A session outside
+            them takes no time either, so that nobody can tell it from one that is missing.
+        """
         ...
 
     def with_parents(self, ids: Iterable[str]) -> list[StoredSession]:

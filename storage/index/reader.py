@@ -78,8 +78,13 @@ class Reader:
         where = Sql("s.visible = 1 AND s.id = ?", (to_sql(id),))
         return self._listed(where, "s.rank, s.source, s.place")
 
-    def with_ids(self, ids: Iterable[str]) -> list[StoredSession]:
-        return [row for some in _batches(ids) for row in self._listed(_visible("s.id", some), "s.sid")]
+    def with_ids(
+        self, ids: Iterable[str], workspaces: Sequence[str | None] | None = None
+    ) -> list[StoredSession]:
+        inside = Sql() if workspaces is None else Sql(" AND ") + _among(workspaces)
+        return [
+            row for some in _batches(ids) for row in self._listed(_visible("s.id", some) + inside, "s.sid")
+        ]
 
     def with_parents(self, ids: Iterable[str]) -> list[StoredSession]:
         return [row for some in _batches(ids) for row in self._listed(_visible("s.parent", some), "s.sid")]
@@ -195,6 +200,11 @@ def _batches(ids: Iterable[str]) -> Iterator[list[str]]:
     rest = iter(dict.fromkeys(ids))
     while some := list(islice(rest, _BATCH)):
         yield some
+
+
+def _among(workspaces: Sequence[str | None]) -> Sql:
+    named = any_of("cwd", workspaces)
+    return Sql(f"s.ws IN (SELECT ws FROM workspace WHERE {named.text})", named.values)
 
 
 def _visible(column: str, ids: list[str]) -> Sql:

@@ -13,7 +13,7 @@ from ...protocol.tokens import TOKENS_VERSION
 from .. import sqlite
 from ..sqlite import Connection
 
-INDEX_VERSION: Final = 3
+INDEX_VERSION: Final = 4
 """Raised with every change of tables or of what is stored in them. TOKENS_VERSION is checked apart."""
 
 BLOCK_BITS: Final = 12
@@ -40,7 +40,8 @@ _STATEMENTS: Final = (
         documents INT NOT NULL DEFAULT 0, texts INT NOT NULL DEFAULT 0, chars INT NOT NULL DEFAULT 0,
         generation INT NOT NULL DEFAULT 0,
         state BLOB NOT NULL, UNIQUE(source, place, id))""",
-    "CREATE INDEX session_id ON session(id)",
+    # With the workspace: a look-up inside a reach never comes to a row outside it, not even for its time
+    "CREATE INDEX session_id ON session(id, ws)",
     "CREATE INDEX session_ws ON session(ws, created_at)",
     "CREATE INDEX session_parent ON session(parent) WHERE parent IS NOT NULL",
     "CREATE INDEX session_unseen ON session(sid) WHERE visible = 0 OR error IS NOT NULL",

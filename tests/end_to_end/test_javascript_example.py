@@ -27,7 +27,8 @@ const session = { version: 0, id: "large", createdAt: 1, cwd: "/w" };
 const { next_seq } = await client.request("attach", { session });
 const event = { type: "x/note", time: 1, data: { text } };
 await client.request("append", { session_id: "large", from_seq: next_seq, events: [event] });
-const { value } = await client.request("query", { method: "read_event", params: { session_id: "large", seq: 0 } });
+const params = { session_id: "large", seq: 0 };
+const { value } = await client.request("query", { method: "read_event", params });
 console.log(value.events[0].data.text === text);
 client.close();
 """

@@ -65,6 +65,8 @@ def query_words(query: str) -> QueryWords:
 def _units(piece: str) -> list[tuple[Alternative, str]]:
     """The words of one space-free piece, each with how it was typed (case kept)."""
     typed = prepare(piece).split()
+    folded = [lower_ascii(part) for part in typed]
+    at = 0  # tokens come in the order of the parts: looking from the start each time is quadratic
     found = tokens(piece)
     units: list[tuple[Alternative, str]] = []
     run: list[str] = []
@@ -77,7 +79,9 @@ def _units(piece: str) -> list[tuple[Alternative, str]]:
         units += [((a, b), "") for a, b in pairwise(run)]
         run = []
         if token:
-            units.append(((token,), next((t for t in typed if token in lower_ascii(t)), token)))
+            here = next((n for n in range(at, len(folded)) if token in folded[n]), None)
+            units.append(((token,), token if here is None else typed[here]))
+            at = at if here is None else here
     return units
 
 

@@ -35,6 +35,7 @@ from session_query import (
 )
 from session_query.actors.clients import ServerError
 from session_query.actors.family import confined_lineage
+from session_query.actors.server import WebSocketServer
 from session_query.protocol.filters import parse_event_filters, parse_session_filters
 from session_query.protocol.json_value import JSON
 from session_query.protocol.limits import check_budget
@@ -248,13 +249,13 @@ def _request(params: Any) -> dict[str, Any]:
 class WireDoor(Door):
     """``clients`` by token, connected when first used, in tasks of ``nursery``."""
 
-    url: str
+    server: WebSocketServer
     nursery: trio.Nursery
     clients: dict[str, Client] = attrs.field(factory=dict)
 
     async def client(self, secret: str) -> Client:
         if secret not in self.clients:
-            self.clients[secret] = await self.nursery.start(_connected, self.url, secret)
+            self.clients[secret] = await self.nursery.start(_connected, self.server.url, secret)
         return self.clients[secret]
 
     async def query(
@@ -359,6 +360,6 @@ async def open_world(config: ServiceConfig | None = None, *, wire: bool = True) 
             yield World(service, doors)
             return
         async with open_edge(service, ServerConfig(tokens=TOKENS)) as edge, trio.open_nursery() as clients:
-            doors["wire"] = WireDoor(service, edge.url, clients)
+            doors["wire"] = WireDoor(service, edge, clients)
             yield World(service, doors)
             clients.cancel_scope.cancel()

@@ -23,9 +23,12 @@ from .ranked import Group, Hit, Keys, passes
 from .schema import BLOCK_BITS
 from .scope import Sql
 
-FEW_HITS: Final = 600
-"""Up to so many hits inside a restricted reach are counted in their texts, about 10 us each; the
-engine's score costs a pass over all hits of the phrase in the whole table, whatever the reach."""
+FEW_HITS: Final = 1_000
+"""Up to so many hits inside one session are counted in their texts, about 10 us each; the engine's score
+costs a pass over all hits of the phrase in the whole table, whatever the session."""
+TAGS_FROM_HITS: Final = 20_000
+"""Hits in the whole table from which on the workspace's tag in the expression beats a list of sessions:
+below, the engine's pass over the hits of the tag itself costs more than it saves (0.5 against 6 ms)."""
 LITERAL_ROWS: Final = 2_000
 """Best hits whose texts are checked for the query's symbols (SPEC 16.2.3)."""
 _LITERAL_FETCH: Final = 20_000
@@ -74,19 +77,21 @@ class ExactSearch:
         looking = self.looking
         if not may_count(looking.connection):
             return True
-        if looking.scope.sids is None:
-            return False
-        rows = looking.scope.rows
-        found = looking.connection.execute(
+        return looking.scope.inside and self._hits_up_to(FEW_HITS + 1, looking.scope.rows) <= FEW_HITS
+
+    def _hits_up_to(self, limit: int, rows: Sql) -> int:
+        row = self.looking.connection.execute(
             f"SELECT count(*) FROM (SELECT 1 FROM fts AS f WHERE fts MATCH ?{rows.text} LIMIT ?)",
-            (phrase_match(self.phrase, looking.scope.with_searches), *rows.values, FEW_HITS + 1),
+            (phrase_match(self.phrase, self.looking.scope.with_searches), *rows.values, limit),
         ).fetchone()
-        return found is not None and found[0] <= FEW_HITS
+        return 0 if row is None else int(row[0])
 
     def _where(self, rows: Sql) -> Sql:
         scope = self.looking.scope
-        match = phrase_match(self.phrase, scope.with_searches)
-        where = Sql(" WHERE fts MATCH ?", (match,)) + scope.rows + rows
+        match, inside = phrase_match(self.phrase, scope.with_searches), scope.rows
+        if scope.tags is not None and self._hits_up_to(TAGS_FROM_HITS, Sql()) >= TAGS_FROM_HITS:
+            match, inside = f"({match}) AND ({scope.tags})", scope.apart
+        where = Sql(" WHERE fts MATCH ?", (match,)) + inside + rows
         return where + Sql(f" AND {scope.events.text}", scope.events.values)
 
     def _by_engine(self, size: int, rows: Sql) -> tuple[list[Hit], bool]:

@@ -96,7 +96,7 @@ class Families:
         return self._roots[sid]
 
     def _in_scope(self, session: StoredSession) -> bool:
-        return session.visible and session.state.error is None and self.scope.holds(session.sid)
+        return session.visible and session.state.error is None and self.scope.holds(session)
 
     def shared(self, sid: int) -> list[tuple[int | None, str, int]]:
         """Ancestors with how many leading events are shared: (sid or None, a name for it, count)."""
@@ -180,7 +180,7 @@ class Families:
                 "SELECT sid FROM session WHERE parent = ? AND sub_agent = 1 AND visible = 1",
                 (to_sql(parent.key.id),),
             ).fetchall():
-                if sid not in seen and self.scope.holds(sid) and self.root(sid) == root:
+                if sid not in seen and self._in_scope(self.session(sid)) and self.root(sid) == root:
                     seen.add(sid)
                     found.append(sid)
                     queue.append(sid)

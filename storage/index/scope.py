@@ -26,9 +26,9 @@ from ...protocol.filters import (
     TypeClause,
 )
 from ..sqlite import Connection, SqlValue
-from .door import Only, Reach
+from .door import Only, Reach, StoredSession
 from .rows import to_sql
-from .schema import BLOCK_BITS, BLOCK_MASK, SURFACE_NUMBERS
+from .schema import BLOCK_BITS, BLOCK_MASK, SURFACE_NUMBERS, TAG
 
 _INT64: Final = 2**63
 
@@ -143,17 +143,22 @@ def event_conditions(clauses: Sequence[EventClause]) -> list[Sql]:
 class Scope:
     """What one search looks at.
 
-    ``sids``: the sessions, or None for all but ``outside``. ``rows``: the same as a condition on
-    ``f.rowid``. ``events``: the condition on ``d``. ``plain``: no event filter and no cut, so that spans
-    tell the truth. ``with_searches``: documents that are searches are seen (SPEC 16.1.7).
+    ``sids``: the sessions, or None for all of the reach but ``outside``. ``rows``: the same as a condition
+    on ``f.rowid``; or else ``tags``, an expression for ``MATCH``, together with ``apart``: better where
+    hits are many, since the engine then skips what lies between.
+    ``events``: the condition on ``d``. ``plain``: no event filter and no cut, so that spans tell the truth.
+    ``inside``: one session. ``with_searches``: documents that are searches are seen (SPEC 16.1.7).
     ``reach``: outside it no session has a part in anything, parents included.
     """
 
     sids: frozenset[int] | None
     outside: frozenset[int]
     rows: Sql
+    tags: str | None
+    apart: Sql
     events: Sql
     plain: bool
+    inside: bool
     with_searches: bool
     reach: Reach
 
@@ -161,9 +166,11 @@ class Scope:
         """``rows`` for a statement that names the row id differently."""
         return Sql(self.rows.text.replace("f.rowid", column), self.rows.values)
 
-    def holds(self, sid: int) -> bool:
+    def holds(self, session: StoredSession) -> bool:
         """Whether a visible session is among the searched ones."""
-        return sid not in self.outside if self.sids is None else sid in self.sids
+        if self.sids is not None:
+            return session.sid in self.sids
+        return self.reach.holds(session) and session.sid not in self.outside
 
 
 def open_scope(
@@ -174,36 +181,60 @@ def open_scope(
     only: Sequence[Only] = (),
 ) -> Scope:
     """Work out what a search over many sessions looks at."""
-    conditions = reach_conditions(reach) + session_conditions(session_clauses, reach.live)
-    conditions += [_named(one) for one in only]
+    cut = cuts(connection, reach, None)
     sids: frozenset[int] | None = None
-    if reach.workspaces is not None or session_clauses or only:
-        where = joined(conditions)
-        found = connection.execute(
-            f"SELECT s.sid FROM session AS s JOIN workspace AS w ON w.ws = s.ws WHERE {where.text}",
-            where.values,
-        ).fetchall()
-        sids = frozenset(sid for (sid,) in found)
-        blocks = "SELECT block FROM block WHERE sid IN (SELECT value FROM json_each(?))"
-        rows = Sql(f" AND f.rowid >> {BLOCK_BITS} IN ({blocks})", (numbers(sids),))
-        outside: frozenset[int] = frozenset()
+    tags: str | None = None
+    outside = reach.hidden | reach.excluded
+    if session_clauses or only:
+        conditions = reach_conditions(reach) + session_conditions(session_clauses, reach.live)
+        sids = _sids(connection, joined(conditions + [_named(one) for one in only]))
+        rows = apart = _in_blocks("IN", Sql("sid IN (SELECT value FROM json_each(?))", (numbers(sids),)))
     else:
         unseen = connection.execute("SELECT sid FROM session WHERE visible = 0 AND error IS NULL").fetchall()
-        outside = reach.hidden | reach.excluded | {sid for (sid,) in unseen}
-        rows = Sql()
-        if outside:
-            blocks = "SELECT block FROM block WHERE sid IN (SELECT value FROM json_each(?))"
-            rows = Sql(f" AND f.rowid >> {BLOCK_BITS} NOT IN ({blocks})", (numbers(outside),))
-    cut = cuts(connection, reach, None)
+        out = outside | {sid for (sid,) in unseen}
+        apart = (
+            _in_blocks("NOT IN", Sql("sid IN (SELECT value FROM json_each(?))", (numbers(out),)))
+            if out
+            else Sql()
+        )
+        rows = apart
+        if reach.workspaces is not None:
+            tags = _tags(connection, reach.workspaces)
+            where = joined(reach_conditions(reach))
+            inside = f"SELECT s.sid FROM session AS s JOIN workspace AS w ON w.ws = s.ws WHERE {where.text}"
+            rows = _in_blocks("IN", Sql(f"sid IN ({inside})", where.values))
     return Scope(
         sids=sids,
         outside=outside,
         rows=rows + cut,
+        tags=tags,
+        apart=apart + cut,
         events=joined(event_conditions(event_clauses)),
         plain=not event_clauses and not cut.text,
+        inside=False,
         with_searches=any(isinstance(clause, TypeClause) for clause in event_clauses),
         reach=reach,
     )
+
+
+def _sids(connection: Connection, where: Sql) -> frozenset[int]:
+    found = connection.execute(
+        f"SELECT s.sid FROM session AS s JOIN workspace AS w ON w.ws = s.ws WHERE {where.text}", where.values
+    ).fetchall()
+    return frozenset(sid for (sid,) in found)
+
+
+def _in_blocks(operator: str, sessions: Sql) -> Sql:
+    blocks = f"SELECT block FROM block WHERE {sessions.text}"
+    return Sql(f" AND f.rowid >> {BLOCK_BITS} {operator} ({blocks})", sessions.values)
+
+
+def _tags(connection: Connection, workspaces: Sequence[str | None]) -> str:
+    """The expression that holds for documents of these workspaces, for ``MATCH``."""
+    wanted = any_of("cwd", workspaces)
+    found = connection.execute(f"SELECT ws FROM workspace WHERE {wanted.text}", wanted.values).fetchall()
+    tokens = [f'"{TAG}{ws}"' for (ws,) in found] or [f'"{TAG}"']
+    return f"parts : ({' OR '.join(tokens)})"
 
 
 def _named(only: Only) -> Sql:
@@ -221,8 +252,11 @@ def session_scope(connection: Connection, reach: Reach, sid: int, clauses: Seque
         sids=frozenset((sid,)),
         outside=frozenset(),
         rows=Sql(f" AND ({spans})", values) + cut,
+        tags=None,
+        apart=Sql(),
         events=joined(event_conditions(clauses)),
         plain=False,
+        inside=True,
         with_searches=any(isinstance(clause, TypeClause) for clause in clauses),
         reach=reach,
     )

@@ -6,9 +6,9 @@ Both speak the same query methods, so that a command never needs to know which i
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 import attrs
 import click
@@ -24,6 +24,10 @@ if TYPE_CHECKING:  # a command's module is imported for `--help`, which should n
     from ...service import Service
 
 Progress: TypeAlias = Callable[[int, int | None, str], None]
+
+IN_USE_S: Final = 10.0
+"""So long a command waits for another one that has the data directory; most take a second."""
+IN_USE_AGAIN_S: Final = 0.1
 
 
 class Backend(Protocol):
@@ -88,20 +92,38 @@ async def open_backend(data_dir: Path, sources: tuple[Source, ...]) -> AsyncIter
 
     ``sources`` of the command line are remembered by whichever answers.
     """
+    async with AsyncExitStack() as stack:
+        yield await _opened(stack, data_dir, sources)
+
+
+async def _opened(stack: AsyncExitStack, data_dir: Path, sources: tuple[Source, ...]) -> Backend:
+    """Another command may have the directory for a moment, or a service be starting: wait a little for it.
+
+    Raises: CommandError, DataDirectoryLocked: it is still in use after ``IN_USE_S``.
+    """
+    import trio
+
+    from ....storage.lock import DataDirectoryLocked
     from ....storage.store import find_running
     from ...service import open_service
     from ..assembly import host_config
 
-    owner = find_running(data_dir)
-    if owner is None:
-        config = host_config(data_dir, sources, watch=False)
-        async with open_service(config) as service:
-            yield _Local(service)
-        return
-    async with _connected(owner, data_dir) as backend:
-        for source in sources:
-            await backend.query("add_source", {"format": source.format, "path": str(source.root)})
-        yield backend
+    until = trio.current_time() + IN_USE_S
+    while True:
+        owner = find_running(data_dir)
+        if owner is not None and (owner.url is not None or trio.current_time() >= until):
+            backend = await stack.enter_async_context(_connected(owner, data_dir))
+            for source in sources:
+                await backend.query("add_source", {"format": source.format, "path": str(source.root)})
+            return backend
+        if owner is None:
+            config = host_config(data_dir, sources, watch=False)
+            try:
+                return _Local(await stack.enter_async_context(open_service(config)))
+            except DataDirectoryLocked:
+                if trio.current_time() >= until:
+                    raise
+        await trio.sleep(IN_USE_AGAIN_S)
 
 
 @asynccontextmanager

@@ -56,11 +56,14 @@ def demo(sources: tuple[str, ...], query: tuple[str, ...]) -> None:
 def _served(data_dir: Path, arguments: list[str]) -> Iterator[show.Row]:
     """A real `serve` process of our own; ended when the block ends."""
     command = [sys.executable, "-m", "session_query.actors.hosts.cli", "--data-dir", str(data_dir), "serve"]
-    process = subprocess.Popen([*command, *arguments], stdout=subprocess.PIPE, text=True)
+    log = data_dir / "demo.log"  # only of interest when it does not start
+    with log.open("wb") as stderr:
+        process = subprocess.Popen([*command, *arguments], stdout=subprocess.PIPE, stderr=stderr, text=True)
     try:
         assert process.stdout is not None
         line = process.stdout.readline()
         if not line:
+            sys.stderr.write(show.plain(log.read_text("utf-8", "replace")))
             raise CommandError(
                 "the service did not start; its error stands above", code="NO_SERVICE", exit_code=4
             )

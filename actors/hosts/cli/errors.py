@@ -24,13 +24,16 @@ _STORE_CODES = {Code.INDEX_FAILED, Code.PERSISTENCE_FAILED, Code.INVALID_CONFIG}
 
 _NEXT_STEP: dict[str, str] = {
     Code.SESSION_NOT_FOUND: "List what there is with `session-query sessions --all`.",
-    Code.EVENT_NOT_FOUND: "List the session's events with `session-query events --session ID`.",
+    Code.EVENT_NOT_FOUND: "List the session's events with `session-query events SESSION`.",
     Code.INVALID_QUERY: "Give some words to look for; NUL characters are not allowed.",
     Code.INVALID_FILTER: "Check the filter's values; ranges run from low to high.",
     Code.STALE_CURSOR: "History changed while paging; run the whole command again.",
     Code.INDEX_FAILED: "If the index file is not ours, choose another --data-dir; ours can be deleted and "
     "is rebuilt.",
     Code.PERSISTENCE_FAILED: "Run `session-query doctor` to see which source failed and why.",
+    "JOURNAL": "The journal is derived from nothing: put a copy of yours in its place, or choose another "
+    "--data-dir.",
+    "IN_USE": "Wait for it to end, or choose another --data-dir.",
     Code.SEARCH_DISABLED: "This service was started with searching off.",
 }
 
@@ -52,7 +55,7 @@ def describe(error: BaseException) -> tuple[str, str, int]:
         return error.code, str(error), error.exit_code
     if isinstance(error, QueryError):
         status = EXIT_STORE if error.code in _STORE_CODES else EXIT_REFUSED
-        return error.code.value, _sentence(str(error), error.code.value), status
+        return error.code.value, _sentence(str(error), _step_of(error)), status
     if isinstance(error, ToolError):
         return str(error.code), _sentence(error.message, str(error.code)), EXIT_REFUSED
     if isinstance(error, Busy):
@@ -65,6 +68,17 @@ def describe(error: BaseException) -> tuple[str, str, int]:
     if isinstance(code, str) and type(error).__module__.startswith("session_query."):
         return str(code), _sentence(str(error), str(code)), EXIT_REFUSED
     raise error
+
+
+def _step_of(error: QueryError) -> str:
+    """The key of the advice: a directory in use must not be deleted, and doctor opens no broken journal."""
+    from ....storage.lock import DataDirectoryLocked
+
+    if isinstance(error, DataDirectoryLocked):
+        return "IN_USE"
+    if error.code is Code.PERSISTENCE_FAILED and str(error).startswith(("journal ", "the journal ")):
+        return "JOURNAL"
+    return error.code.value
 
 
 def _sentence(message: str, code: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ....protocol.json_encode import pretty_json
 from ....protocol.json_value import JSON
@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 Row = dict[str, JSON]
+
+WORKSPACES_SHOWN: Final = 8
+"""Lines of workspaces under a search everywhere."""
 
 # Terminals obey control and bidirectional characters; log content must not move a cursor or hide text.
 _UNSAFE: dict[int, str | None] = dict.fromkeys(
@@ -140,8 +143,21 @@ def show_receipt(console: Console, receipt: Row) -> None:
     from rich.markup import escape
 
     text = receipt.get("text")
-    if isinstance(text, str):
-        console.print(f"[dim]{escape(plain(text))}[/dim]", highlight=False)
+    if not isinstance(text, str):
+        return
+    summary, *workspaces = plain(text).split("\n")
+    console.print(f"[dim]{escape(summary)}[/dim]", highlight=False)
+    workspaces.sort(key=_is_whole)  # those with something unread first; the order stays otherwise
+    for line in workspaces[:WORKSPACES_SHOWN]:
+        console.print(f"[dim]{escape(one_line(line))}[/dim]", highlight=False)
+    if len(workspaces) > WORKSPACES_SHOWN:
+        more = f"and {len(workspaces) - WORKSPACES_SHOWN} more workspaces; --json lists all"
+        console.print(f"[dim]{more}[/dim]", highlight=False)
+
+
+def _is_whole(line: str) -> bool:
+    """Whether a receipt's line of one workspace names nothing that could not be read."""
+    return "could not look" not in line and "damaged record" not in line
 
 
 def show_lineage(console: Console, answer: Row) -> None:

@@ -39,16 +39,18 @@ async def test_6_11_startup_opens_before_the_service_is_visible(tmp_path: Path) 
 
 async def test_6_11_first_search_creates_nothing_before_the_first_search(tmp_path: Path) -> None:
     config = ServiceConfig(data_dir=tmp_path / "d", open_at="first-search")
+    assert config.data_dir is not None
     async with open_world(config, wire=False) as world:
         world.mounted("x")
-        assert list(tmp_path.iterdir()) == []
+        assert not config.data_dir.exists()
         async with trio.open_nursery() as nursery:
             for _ in range(5):
                 nursery.start_soon(fox, world)
         assert (await world.door.query("search_sessions", {"query": "stored"})).ids() == ["x"]
+    before = snapshot(config.data_dir)
     async with open_world(config, wire=False):
-        pass  # disposed before any search: the lock was never taken
-    assert "lock" not in {path.name for path in (tmp_path / "d").iterdir() if path.suffix == ".tmp"}
+        pass  # disposed before any search
+    assert snapshot(config.data_dir) == before
 
 
 async def test_14_L24_a_failed_first_opening_is_tried_again(tmp_path: Path) -> None:

@@ -100,8 +100,13 @@ class Reader:
         return [] if session is None else visibility.same_session(self._connection, session.state.header)
 
     def unread(self, reach: Reach) -> list[StoredSession]:
-        conditions = reach_conditions(reach, readable=False)
-        return self._listed(joined(conditions), "s.created_at DESC, s.id, s.rank, s.source, s.place")
+        where = joined(reach_conditions(reach, readable=False))
+        found = self._connection.execute(  # CROSS JOIN: the few unread first, not all of a workspace
+            f"SELECT {rows.COLUMNS} FROM session AS s CROSS JOIN workspace AS w ON w.ws = s.ws"
+            f" WHERE {where.text} ORDER BY s.created_at DESC, s.id, s.rank, s.source, s.place",
+            where.values,
+        )
+        return [rows.stored(row) for row in found.fetchall()]
 
     def count(self, reach: Reach) -> int:
         return self._sum("count(*)", reach_conditions(reach))

@@ -13,7 +13,7 @@ from ...protocol.tokens import TOKENS_VERSION
 from .. import sqlite
 from ..sqlite import Connection
 
-INDEX_VERSION: Final = 4
+INDEX_VERSION: Final = 5
 """Raised with every change of tables or of what is stored in them. TOKENS_VERSION is checked apart."""
 
 BLOCK_BITS: Final = 12
@@ -45,6 +45,7 @@ _STATEMENTS: Final = (
     "CREATE INDEX session_ws ON session(ws, created_at)",
     "CREATE INDEX session_parent ON session(parent) WHERE parent IS NOT NULL",
     "CREATE INDEX session_unseen ON session(sid) WHERE visible = 0 OR error IS NOT NULL",
+    "CREATE INDEX session_readable ON session(ws, losses) WHERE visible = 1 AND error IS NULL",
     "CREATE TABLE block(block INTEGER PRIMARY KEY AUTOINCREMENT, sid INT NOT NULL)",
     "CREATE INDEX block_sid ON block(sid)",
     "CREATE TABLE type(type INTEGER PRIMARY KEY, name UNIQUE)",

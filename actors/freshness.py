@@ -20,6 +20,7 @@ import trio
 from ..protocol.errors import Code, QueryError
 from ..protocol.json_value import JSON
 from ..protocol.signal import Signal
+from ..storage import sqlite
 from ..storage.doctor import examine
 from ..storage.readers.registry import READERS
 from ..storage.sources.freshness import Freshness as Marks
@@ -65,6 +66,7 @@ class Freshness:
     _first: bool = attrs.field(default=True, init=False)
     _progress: Progress | None = attrs.field(default=None, init=False)
     _asked_ms: int = attrs.field(default=0, init=False)
+    _behind_s: float = attrs.field(default=math.inf, init=False)
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Use the configured sources and keep up with them; ends only by cancellation."""
@@ -99,13 +101,25 @@ class Freshness:
         Raises: QueryError PERSISTENCE_FAILED in strict mode; the signal's reason between providers.
         """
         if self.storage.is_behind():
-            await self.storage.write(lambda store: store.catch_up(), signal)
+            await self._catch_up(signal)
         await self.reconciler.run(signal)
         if not self.sources or not self.storage.marks().look_is_due():
             return
         asked = self._ask()
         with trio.move_on_after(FIRST_WAIT_S if self._first else WAIT_S):
             await asked.done.wait()
+
+    async def _catch_up(self, signal: Signal) -> None:
+        """Index what the journal has. While that fails (disk full), receipts say how old the index is."""
+        self._behind_s = min(self._behind_s, time.monotonic())
+        try:
+            await self.storage.write(lambda store: store.catch_up(), signal)
+        except sqlite.Error as exc:
+            logger.warning(
+                "the index could not catch up with the journal, the next search tries again: %s", exc
+            )
+        else:
+            self._behind_s = math.inf
 
     async def refresh(self, *, full: bool, progress: Report | None, signal: Signal) -> None:
         """Look at every source and read what changed, to the end. ``full``: everything, from the start.
@@ -164,6 +178,8 @@ class Freshness:
         if self.sources:
             age = self.storage.marks().checked_ago_s()
             ages.append(None if age is None or (self._first and math.isinf(age)) else age)
+        if self._behind_s < math.inf and self.storage.is_behind():
+            ages.append(time.monotonic() - self._behind_s)
         return max((age for age in ages if age is not None), default=None)
 
     def first_index(self) -> tuple[int, int] | None:

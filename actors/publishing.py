@@ -230,7 +230,12 @@ class Publishing:
         length = session.length + len(events)
         state = _titled(self._state(session, length), projection)
         with trio.CancelScope(shield=True):  # stored and known to be stored are one
-            await self.storage.append(lambda store: _store_news(store, session, events, change, state))
+            try:
+                await self.storage.append(lambda store: _store_news(store, session, events, change, state))
+            except Exception:
+                if session.journal_sid is not None:  # the journal commits first and may have it all the same
+                    self.storage.mark_behind(session.key)
+                raise
             session.projection = projection
             if session.memory is not None:
                 session.memory.extend(events)

@@ -81,7 +81,8 @@ class LiveHandle:
     async def append(self, events: Sequence[JSON], *, signal: Signal | None = None) -> int:
         """Store events at the end of the log; returns the last seq, durable. ``events`` are copied.
 
-        Raises: WireError INVALID_EVENT, NOT_ATTACHED; the signal's exact reason before it began.
+        Raises: WireError INVALID_EVENT, NOT_ATTACHED; QueryError PERSISTENCE_FAILED (disk full, say: append
+            them again); the signal's exact reason before it began.
         """
         copied = [_detached(event) for event in events]
         house = await self._service.house()

@@ -17,7 +17,9 @@ import outcome
 import trio
 
 from ..protocol.errors import Code, QueryError
+from ..protocol.outward import SessionKey
 from ..protocol.signal import Signal
+from ..storage import sqlite
 from ..storage.index.door import IndexReader
 from ..storage.run_query import run_query
 from ..storage.sources.freshness import Freshness as Marks
@@ -76,6 +78,7 @@ class StorageActor:
         """Run one append, together with all that wait at that moment. Each has its own outcome.
 
         ``work`` opens no transaction of its own on the journal: see ``Store.grouped``.
+        Raises: QueryError PERSISTENCE_FAILED when a database cannot be written; repeating is safe.
         Cancellation: awaited, then it goes on; the append is durable or failed by then.
         """
         job: _Append[T] = _Append(work)
@@ -86,7 +89,11 @@ class StorageActor:
                     await self._commit_pending()
         await trio.lowlevel.checkpoint_if_cancelled()
         assert job.result is not None
-        return job.result.unwrap()
+        try:
+            return job.result.unwrap()
+        except sqlite.Error as exc:
+            logger.warning("an append could not be stored: %s", exc)
+            raise QueryError(Code.PERSISTENCE_FAILED, "the store cannot be written") from exc
 
     async def _commit_pending(self) -> None:
         group, self._pending = self._pending[:GROUP_MAX], self._pending[GROUP_MAX:]
@@ -98,6 +105,10 @@ class StorageActor:
         self.appends += len(group)
         self.groups += 1
         self._written.set()
+
+    def mark_behind(self, key: SessionKey) -> None:
+        """The journal may hold something of this session that the index does not."""
+        self._store.mark_behind(key)
 
     def is_behind(self) -> bool:
         """Whether the index misses something that the journal has."""
@@ -136,7 +147,11 @@ class StorageActor:
                     await self._written.wait()
                     self._written = trio.Event()
                     continue
-                more = await self.write(_merge)
+                try:
+                    more = await self.write(_merge)
+                except sqlite.Error as exc:  # a full disk, mostly: merging can wait, searches cannot
+                    logger.warning("merging the index failed, the next write tries again: %s", exc)
+                    more = False
                 self._written = trio.Event()
 
 

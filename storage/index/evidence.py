@@ -16,17 +16,19 @@ import attrs
 from .looking import Looking
 from .query_words import QueryWords, Word, quoted, word_match
 from .relevance import word_weight
-from .schema import BLOCK_BITS
-from .scope import Scope, Sql
+from .schema import BLOCK_BITS, BLOCK_DOCUMENTS
+from .scope import Scope, Sql, joined, reach_conditions
 
-POSTINGS_MAX: Final = 40_000
-"""Postings brought into Python for one search, about 0.6 us each."""
+POSTINGS_MAX: Final = 15_000
+"""Postings brought into Python for one search, about 1 us each with all that follows."""
 COMMON_SESSIONS: Final = 0.5
 COMMON_EVENTS: Final = 0.05
 """A word is common if more than half of the sessions and one event in twenty hold it: it tells no session
 from another (SPEC 16.1.4)."""
 VERY_COMMON_EVENTS: Final = 0.25
 """If all words of a query are common, those in at most a quarter of the events still count."""
+SAMPLE_EVENTS: Final = 20_000
+"""The newest events in reach, by which common words are told in a larger reach."""
 COMMON_TOTAL_MIN: Final = 8
 """Among fewer sessions (events, inside one session) no word is common: such counts say nothing."""
 
@@ -55,6 +57,7 @@ class Evidence:
         self.totals = totals
         self.inside = inside
         self.truncated = False
+        self._weights_of: dict[int, float] = {}
 
     @cached_property
     def holders(self) -> list[int]:
@@ -83,22 +86,44 @@ class Evidence:
             return False
         if self.inside:
             return True
-        limit = int(event_share * totals.events) + 1
-        return self._events_holding(self.words.words[number], limit) >= limit
+        first, events = self._newest
+        limit = int(event_share * events) + 1
+        return self._events_holding(self.words.words[number], limit, first) >= limit
+
+    @cached_property
+    def _newest(self) -> tuple[int, int]:
+        """The row id from which on the newest events in reach stand for all, and how many these are."""
+        if self.totals.events <= SAMPLE_EVENTS:
+            return 0, self.totals.events
+        where = joined(reach_conditions(self.reach.reach))
+        blocks = self.looking.connection.execute(
+            "SELECT b.block, min(s.documents, ?) FROM block AS b JOIN session AS s ON s.sid = b.sid"
+            f" JOIN workspace AS w ON w.ws = s.ws WHERE {where.text} ORDER BY b.block DESC LIMIT ?",
+            (BLOCK_DOCUMENTS, *where.values, SAMPLE_EVENTS),
+        )
+        events = first = 0
+        for block, documents in blocks:
+            events += documents
+            first = block << BLOCK_BITS
+            if events >= SAMPLE_EVENTS:
+                break
+        blocks.close()
+        return first, events
 
     def _count_holders(self, word: Word) -> int:
         if self.inside:
-            return self._events_holding(word, -1)
+            return self._events_holding(word)
         spans = self._span_blocks(word, self.reach)
         row = self.looking.connection.execute(f"SELECT count(*) FROM ({spans.text})", spans.values).fetchone()
         assert row is not None, "an aggregate has one row"
         count: int = row[0]
         return count
 
-    def _events_holding(self, word: Word, limit: int) -> int:
+    def _events_holding(self, word: Word, limit: int = -1, first: int = 0) -> int:
         row = self.looking.connection.execute(
-            f"SELECT count(*) FROM (SELECT 1 FROM fts AS f WHERE fts MATCH ?{self.reach.rows.text} LIMIT ?)",
-            (word_match(word, False), *self.reach.rows.values, limit),
+            "SELECT count(*) FROM (SELECT 1 FROM fts AS f"
+            f" WHERE fts MATCH ? AND f.rowid >= ?{self.reach.rows.text} LIMIT ?)",
+            (word_match(word, False), first, *self.reach.rows.values, limit),
         ).fetchone()
         assert row is not None, "an aggregate has one row"
         count: int = row[0]
@@ -223,7 +248,11 @@ class Evidence:
 
     def weight_of(self, mask: int) -> float:
         """The weights of the words in a mask, added up."""
-        return sum(self.weights[n] for n in self.informative if mask >> n & 1)
+        found = self._weights_of.get(mask)
+        if found is None:
+            found = sum(self.weights[n] for n in self.informative if mask >> n & 1)
+            self._weights_of[mask] = found
+        return found
 
 
 def _combined(selects: Sequence[Sql], operator: str) -> Sql:

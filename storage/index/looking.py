@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import attrs
 
 from ..sqlite import Connection
@@ -24,7 +26,8 @@ class Looking:
     query: str
     tools: bool
     families: Families = attrs.field(init=False)
-    _sids: dict[int, int] = attrs.field(factory=dict, init=False)
+    sids: dict[int, int] = attrs.field(factory=dict, init=False)
+    """The sessions of the blocks looked up so far."""
     _types: dict[int, str] = attrs.field(factory=dict, init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -33,12 +36,22 @@ class Looking:
     def sid_of(self, row: int) -> int:
         """The session of a document."""
         block = row >> BLOCK_BITS
-        sid = self._sids.get(block)
+        sid = self.sids.get(block)
         if sid is None:
             found = self.connection.execute("SELECT sid FROM block WHERE block = ?", (block,)).fetchone()
             assert found is not None, "a document's block exists in the same snapshot"
-            sid = self._sids[block] = found[0]
+            sid = self.sids[block] = found[0]
         return sid
+
+    def load_sids(self, blocks: Collection[int]) -> None:
+        """Look the sessions of many blocks up at once."""
+        missing = [block for block in blocks if block not in self.sids]
+        if missing:
+            found = self.connection.execute(
+                "SELECT block, sid FROM block WHERE block IN (SELECT value FROM json_each(?))",
+                (numbers(missing),),
+            ).fetchall()
+            self.sids.update(found)
 
     def text(self, row: int) -> str:
         """A document's text."""

@@ -8,7 +8,10 @@ scored from their texts and come first; the others follow in the order of their 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import pairwise
+from collections.abc import Set as AbstractSet
+from functools import reduce
+from itertools import islice, pairwise
+from operator import or_
 from typing import Final
 
 import attrs
@@ -22,9 +25,9 @@ from .relevance import BEST_EVENTS, event_score, rounded, session_score, speaker
 from .schema import BLOCK_BITS
 from .text_match import TextMatcher
 
-FINE_SESSIONS: Final = 120
+FINE_SESSIONS: Final = 60
 FINE_EVENTS: Final = 300
-EVENTS_EACH: Final = 5
+EVENTS_EACH: Final = 4
 """Events of one session whose texts are read: those with the most weight, the newest among equals."""
 SOME_AUTO_MAX: Final = 20
 NEGLIGIBLE: Final = 0.2
@@ -46,7 +49,7 @@ class _Candidate:
 
     sid: int
     rows: list[int]
-    mask: int
+    mask: int = 0
     held: float = 0.0
     rough: float = 0.0
 
@@ -59,8 +62,9 @@ class RelaxedSearch:
         self._looking = looking
         self._evidence = evidence
         self._taken = taken
-        informative = set(evidence.informative)
-        order = [n for n in evidence.words.order if n in informative]
+        self._copies: set[int] = set()
+        self._informative = frozenset(evidence.informative)
+        order = [n for n in evidence.words.order if n in self._informative]
         pairs = [(a, b) for a, b in pairwise(order) if a != b]
         self.matcher = TextMatcher(evidence.words.words, pairs)
 
@@ -72,7 +76,7 @@ class RelaxedSearch:
         full = self._evidence.mask_of(self._evidence.informative)
         with_all = self._sessions_with_all()
         tiers: dict[Tier, list[_Candidate]] = {"words": [], "session": [], "some": []}
-        for candidate in candidates.values():
+        for candidate in candidates:
             if candidate.sid in with_all:
                 tiers["words"].append(candidate)
             elif candidate.mask == full:
@@ -82,36 +86,57 @@ class RelaxedSearch:
         for tier in TIERS_OF[match]:
             groups = self._groups(tier, tiers[tier], with_all)
             if tier == "some" and match == "auto":
-                groups = [] if self._negligible(tiers[tier]) else groups[:SOME_AUTO_MAX]
-            found = [group for group in groups if passes(after, tier, group.keys)]
+                groups = iter(()) if self._negligible(tiers[tier]) else islice(groups, SOME_AUTO_MAX)
+            found = list(islice((group for group in groups if passes(after, tier, group.keys)), want))
             if found:
-                yield tier, found[:want]
+                yield tier, found
             want -= len(found)
             if want <= 0:
                 return
 
-    def _candidates(self) -> dict[int, _Candidate]:
+    def _candidates(self) -> list[_Candidate]:
+        """The sessions that hold a word, with their rough scores."""
         evidence, looking = self._evidence, self._looking
+        masks = evidence.masks
+        blocks: dict[int, list[int]] = {}
+        for row in masks:
+            block = row >> BLOCK_BITS
+            if block in blocks:
+                blocks[block].append(row)
+            else:
+                blocks[block] = [row]
+        looking.load_sids(blocks)
         found: dict[int, _Candidate] = {}
-        for row, mask in evidence.masks.items():
-            sid = looking.sid_of(row)
-            candidate = found.get(sid)
-            if candidate is None:
-                candidate = found[sid] = _Candidate(sid, [], 0)
-            candidate.rows.append(row)
-            candidate.mask |= mask
+        for block, rows in blocks.items():
+            sid = looking.sids[block]
+            if sid in found:
+                found[sid].rows += rows
+            else:
+                found[sid] = _Candidate(sid, rows)
         if looking.tools:
             self._drop_copies(found)
-        for number in evidence.over_budget:
-            for block in evidence.blocks_holding(number):
-                candidate = found.get(looking.sid_of(block << BLOCK_BITS))
-                if candidate is not None:
-                    candidate.mask |= 1 << number
-        for candidate in found.values():
-            candidate.held = evidence.weight_of(candidate.mask)
-            best = sorted((evidence.weight_of(evidence.masks[row]) for row in candidate.rows), reverse=True)
-            candidate.rough = session_score(best[: len(BEST_EVENTS)], candidate.held)
+        over = self._over_budget(blocks.keys())
+        mask_of = masks.__getitem__
+        for sid, candidate in found.items():
+            held = [mask_of(row) for row in candidate.rows]
+            candidate.mask = reduce(or_, held, over.get(sid, 0))
+            self._rate(candidate, held)
+        return list(found.values())
+
+    def _over_budget(self, blocks: AbstractSet[int]) -> dict[int, int]:
+        """Which words beyond the budget the sessions of these blocks hold."""
+        found: dict[int, int] = {}
+        for number in self._evidence.over_budget:
+            for block in self._evidence.blocks_holding(number) & blocks:
+                sid = self._looking.sids[block]
+                found[sid] = found.get(sid, 0) | 1 << number
         return found
+
+    def _rate(self, candidate: _Candidate, held: list[int]) -> None:
+        weight_of = self._evidence.weight_of
+        best = sorted(map(weight_of, held), reverse=True)[: len(BEST_EVENTS)]
+        candidate.held = weight_of(candidate.mask)
+        candidate.rough = rounded(session_score(best, candidate.held))
 
     def _drop_copies(self, found: dict[int, _Candidate]) -> None:
         """Leave out rows that are copies of events shown elsewhere, and sessions without any other."""
@@ -121,29 +146,33 @@ class RelaxedSearch:
             candidate = found.get(sid)
             if candidate is None or not looking.families.origins(sid):
                 continue
-            candidate.rows = [row for row in candidate.rows if looking.root(self._hit(row, ())) is not None]
-            candidate.mask = 0
-            for row in candidate.rows:
-                candidate.mask |= self._evidence.masks[row]
+            copies = {row for row in candidate.rows if looking.root(self._hit(row, ())) is None}
+            self._copies |= copies
+            candidate.rows = [row for row in candidate.rows if row not in copies]
             if not candidate.rows:
                 del found[sid]
 
     def _sessions_with_all(self) -> dict[int, list[int]]:
         found: dict[int, list[int]] = {}
-        for row in self._evidence.rows_with_all():
+        rows = [row for row in self._evidence.rows_with_all() if row not in self._copies]
+        self._looking.load_sids({row >> BLOCK_BITS for row in rows})
+        for row in rows:
             found.setdefault(self._looking.sid_of(row), []).append(row)
         return found
 
     def _groups(
         self, tier: Tier, candidates: list[_Candidate], with_all: dict[int, list[int]]
-    ) -> list[Group]:
-        """The sessions of one tier in order, sub-agents under their parents."""
+    ) -> Iterator[Group]:
+        """The sessions of one tier in order, sub-agents under their parents.
+
+        Those beyond the first ``FINE_SESSIONS`` are looked at only when somebody asks for them.
+        """
         looking = self._looking
-        candidates.sort(key=lambda c: (-rounded(c.rough), looking.tie(c.sid)))
+        candidates.sort(key=lambda candidate: (-candidate.rough, candidate.sid))
         scored: list[tuple[Keys, Keys, Hit, int]] = []
-        for at, candidate in enumerate(candidates):
-            rows = with_all.get(candidate.sid, candidate.rows) if tier == "words" else candidate.rows
-            keys, hit = self._fine(candidate, rows) if at < FINE_SESSIONS else self._rough(candidate, rows)
+        for candidate in candidates[:FINE_SESSIONS]:
+            rows = with_all[candidate.sid] if tier == "words" else candidate.rows
+            keys, hit = self._fine(candidate, rows)
             root = looking.families.root(hit.sid) if looking.tools else hit.sid
             scored.append(((*keys, *looking.tie(root)), looking.tie(hit.sid), hit, root))
         scored.sort(key=lambda item: item[:2])
@@ -152,7 +181,14 @@ class RelaxedSearch:
             if root not in self._taken:
                 groups.setdefault(root, Group(root, keys, hit)).members[hit.sid] = hit
         self._taken.update(groups)
-        return list(groups.values())
+        yield from groups.values()
+        for candidate in candidates[FINE_SESSIONS:]:
+            rows = with_all[candidate.sid] if tier == "words" else candidate.rows
+            hit = self._rough(candidate, rows)
+            root = looking.families.root(hit.sid) if looking.tools else hit.sid
+            if root not in self._taken:
+                self._taken.add(root)
+                yield Group(root, hit.keys, hit, {hit.sid: hit})
 
     def _fine(self, candidate: _Candidate, rows: Iterable[int]) -> tuple[Keys, Hit]:
         """Score a session from the texts of its most promising events."""
@@ -175,7 +211,7 @@ class RelaxedSearch:
         evidence = self._evidence
         text = self._looking.text(row)
         match = self.matcher.match(text)
-        counts = {n: c for n, c in match.counts.items() if n in evidence.informative}
+        counts = {n: c for n, c in match.counts.items() if n in self._informative}
         for number in evidence.informative:
             if mask >> number & 1:
                 counts.setdefault(number, 1)
@@ -183,11 +219,10 @@ class RelaxedSearch:
         score = event_score(evidence.weights, counts, match.pairs, ratio, speaker_share(bool(prompt), text))
         return -rounded(score), -time, -seq, row
 
-    def _rough(self, candidate: _Candidate, rows: Iterable[int]) -> tuple[Keys, Hit]:
+    def _rough(self, candidate: _Candidate, rows: Iterable[int]) -> Hit:
         masks = self._evidence.masks
         row = max(rows, key=lambda row: (self._evidence.weight_of(masks.get(row, 0)), row))
-        keys = (1, -rounded(candidate.rough), 0)
-        return keys, self._hit(row, keys)
+        return self._hit(row, (1, -candidate.rough, candidate.sid))
 
     def _negligible(self, candidates: list[_Candidate]) -> bool:
         """Whether nothing here holds a share of the query worth showing."""

@@ -68,8 +68,10 @@ def speaker_share(prompt: bool, text: str) -> float:
 
 def session_score(best: Sequence[float], held: float) -> float:
     """The score of a session from its best events, best first, and the weights of all words it holds."""
-    events = sum(share * score for share, score in zip(BEST_EVENTS, best, strict=False))
-    return events + SESSION_SHARE * held
+    total = SESSION_SHARE * held
+    for share, score in zip(BEST_EVENTS, best, strict=False):
+        total += share * score
+    return total
 
 
 def rounded(score: float) -> float:

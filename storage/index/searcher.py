@@ -20,6 +20,7 @@ from .query_words import query_words
 from .ranked import Group, Hit, Keys
 from .relaxed import RelaxedSearch
 from .scanning import scan
+from .schema import BLOCK_DOCUMENTS
 from .scope import Scope, joined, open_scope, reach_conditions, session_scope
 
 _NUL_AND_MARKERS = str.maketrans({0: "\ufffd", 0xFDD0: "\ufffd", 0xFDD1: "\ufffd"})
@@ -78,14 +79,13 @@ class Searcher:
     def _totals(self, reach: Reach) -> Totals:
         where = joined(reach_conditions(reach))
         row = self._connection.execute(
-            "SELECT (SELECT count(*) FROM block AS b JOIN session AS s ON s.sid = b.sid"
-            f" JOIN workspace AS w ON w.ws = s.ws WHERE {where.text}),"
-            " coalesce(sum(s.documents), 0), coalesce(sum(s.texts), 0), coalesce(sum(s.chars), 0)"
+            f"SELECT sum((s.documents + {BLOCK_DOCUMENTS - 1}) / {BLOCK_DOCUMENTS}), sum(s.documents),"
+            " sum(s.texts), sum(s.chars)"
             f" FROM session AS s JOIN workspace AS w ON w.ws = s.ws WHERE {where.text}",
-            (*where.values, *where.values),
+            where.values,
         ).fetchone()
         assert row is not None, "an aggregate has one row"
-        return Totals(units=row[0], events=row[1], mean_chars=row[3] / row[2] if row[2] else 0.0)
+        return Totals(units=row[0] or 0, events=row[1] or 0, mean_chars=row[3] / row[2] if row[2] else 0.0)
 
     def _totals_inside(self, scope: Scope) -> Totals:
         rows = scope.rows_of("d.doc")

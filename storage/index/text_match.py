@@ -43,7 +43,7 @@ class TextMatcher:
             self._before.setdefault(second, []).append(first)
 
     def match(self, text: str) -> TextMatch:
-        """Count the words in the first part of ``text``, whole or, if not found so, as parts."""
+        """Count the words in the first part of ``text``. Parts of identifiers are not looked for."""
         prepared = prepare(text[:TEXT_CHARS_MAX])
         tokens = split_tokens(prepared)
         counts: dict[int, int] = {}
@@ -61,10 +61,6 @@ class TextMatcher:
                     if first in last and 0 < at - last[first] <= PAIR_DISTANCE_MAX:
                         together[first, number] = None
                 last[number] = at
-        for part in parts(prepared):
-            for number, alternative in starts.get(part, ()):
-                if len(alternative) == 1:
-                    counts.setdefault(number, 1)
         return TextMatch(counts, tuple(sorted(together)))
 
     def spans(self, text: str) -> list[Span]:

@@ -232,7 +232,7 @@ async def open_storage(
 def _with_readers(store: Store, opened: list[StoreReader], search: int, read: int) -> StorageActor:
     try:
         for _ in range(search + read + 1):
-            opened.append(store.open_reader())
+            opened.append(store.open_reader())  # noqa: PERF401 - on a failure those before it are closed
     except Exception as exc:
         raise QueryError(Code.INDEX_FAILED, "no reader could be opened") from exc
     return StorageActor(store, _Readers(opened[:search]), _Readers(opened[search:-1]), opened[-1])

@@ -5,6 +5,7 @@ call with a result of some KB, and an answer; a sixth of the turns have two call
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Final
 
 from session_query.bench.reader_log_form import START_MS, Format, Obj, Turn
@@ -70,7 +71,13 @@ class _Dsh:
         return out
 
     def _at(
-        self, turn: Turn, step: int, kind: str, data: Obj, op: str | None = None, sources: object = None
+        self,
+        turn: Turn,
+        step: int,
+        kind: str,
+        data: Mapping[str, object],
+        op: str | None = None,
+        sources: object = None,
     ) -> Obj:
         obj: Obj = {"type": kind, "seq": self._seq, "time": turn.time(step), "data": data}
         if op is not None:
@@ -126,7 +133,7 @@ def _codex_head() -> list[Obj]:
 def _codex(turn: Turn) -> list[Obj]:
     out: list[Obj] = []
 
-    def item(step: int, kind: str, payload: Obj) -> None:
+    def item(step: int, kind: str, payload: Mapping[str, object]) -> None:
         out.append({"timestamp": turn.stamp(step), "type": kind, "payload": payload})
 
     prompt = [{"type": "input_text", "text": turn.prompt}]

@@ -16,7 +16,17 @@ import session_query
 ROOT = Path(__file__).parent.parent
 ROOMS = ("protocol", "storage", "actors")
 ALLOWED = {"protocol": {"protocol"}, "storage": {"protocol", "storage"}, "actors": set(ROOMS)}
-PURE_FORBIDDEN = {"trio", "socket", "sqlite3", "pysqlite3", "asyncio", "time", "os", "subprocess", "threading"}
+PURE_FORBIDDEN = {
+    "trio",
+    "socket",
+    "sqlite3",
+    "pysqlite3",
+    "asyncio",
+    "time",
+    "os",
+    "subprocess",
+    "threading",
+}
 SOURCES = sorted(path for room in ROOMS for path in (ROOT / room).rglob("*.py"))
 
 
@@ -52,7 +62,9 @@ def test_arrows_point_one_way(path: Path) -> None:
 
 
 def test_the_package_list_is_complete() -> None:
-    listed = set(tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["setuptools"]["packages"])
+    listed = set(
+        tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["setuptools"]["packages"]
+    )
     rooms = (*ROOMS, "bench")  # bench is installed as well: operators load-test what they deploy
     on_disk = {
         ".".join(("session_query", *path.parent.relative_to(ROOT).parts))

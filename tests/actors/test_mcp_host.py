@@ -59,7 +59,7 @@ async def test_a_call_names_the_workspace_and_gives_text_and_receipt(mode: Any) 
     assert answer.meta[RECEIPT_KEY] == {"sessions_in_reach": 3, "odd": "\ufffd"}
     ((tool, arguments, how),) = wire.calls
     assert (tool, arguments) == ("session_search", {"query": "x", "workspace": "/elsewhere"})
-    assert (how["workspace"], how["agent"]) == ("/work/here", None)
+    assert (how["workspace"], how["agent"]) == ("/proj/here", None)
     assert how["call_id"]
 
 
@@ -134,7 +134,7 @@ async def test_a_lower_deadline_goes_with_searches_only() -> None:
 
 async def test_16_11_the_agent_the_host_names_is_the_caller() -> None:
     wire = ScriptedClient([result("x")])
-    host = scripted_host(wire, CallerSource("s-1", "/work/here", "/work/there", "/home/ada"))
+    host = scripted_host(wire, CallerSource("s-1", "/proj/here", "/proj/there", "/home/ada"))
     async with connected(host) as client:
         await client.call_tool("session_trace")
     assert (wire.calls[0][2]["agent"], wire.calls[0][2]["workspace"]) == ("s-1", None)
@@ -162,9 +162,9 @@ def roots(*uris: str) -> Any:
 @pytest.mark.parametrize(
     ("source", "declared", "expected"),
     [
-        (CallerSource(None, "/given", "/work/there", "/home/ada"), ["file:///root"], "/given"),
-        (CallerSource(None, None, "/work/there", "/home/ada"), ["file:///root"], "/work/there"),
-        (CallerSource(None, None, "/", "/home/ada"), ["file:///work/a%20b/"], "/work/a b"),
+        (CallerSource(None, "/given", "/proj/there", "/home/ada"), ["file:///root"], "/given"),
+        (CallerSource(None, None, "/proj/there", "/home/ada"), ["file:///root"], "/proj/there"),
+        (CallerSource(None, None, "/", "/home/ada"), ["file:///proj/a%20b/"], "/proj/a b"),
         (CallerSource(None, None, None, "/home/ada"), ["file://server/share", "file:///second"], "/second"),
         (CallerSource(None, None, "/home/ada", "/home/ada"), ["file:///project"], "/project"),
         (CallerSource(None, None, "/home/ada", "/home/ada"), [], "/home/ada"),

@@ -29,7 +29,7 @@ TARGETS = ["foreign", "homeless", "no-such-session", "sibling2", "", "me\n", "ï½
 async def test_hidden_and_missing_targets_give_the_same_bytes(tool: str, caller: Caller) -> None:
     seen = []
     for target in TARGETS:
-        service = corpus(record("sibling2", "/work/here/"))
+        service = corpus(record("sibling2", "/proj/here/"))
         result = await call(service, tool, TARGETED[tool] | {"session_id": target}, caller)
         seen.append((result.text.encode(), result.code, result.receipt, result.is_error, service.names()))
     assert seen.count(seen[0]) == len(TARGETS)

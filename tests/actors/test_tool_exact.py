@@ -228,7 +228,7 @@ async def test_16_11_an_operator_without_borders_hears_not_found() -> None:
     result = await call(service, "session_trace", {"session_id": "nowhere"}, operator())
     assert (result.code, service.names()) == ("SESSION_QUERY_SESSION_NOT_FOUND", ["trace_session"])
     for target in ("foreign", "nowhere"):
-        named = await call(corpus(), "session_trace", {"session_id": target}, operator("/work/here"))
+        named = await call(corpus(), "session_trace", {"session_id": target}, operator("/proj/here"))
         assert named.code == "SESSION_QUERY_SESSION_NOT_FOUND"
         assert named.text == "No such session in the workspaces that were asked for."
     assert not (await call(corpus(), "session_trace", {"session_id": "homeless"}, operator())).is_error

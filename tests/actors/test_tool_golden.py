@@ -92,8 +92,8 @@ def with_receipt(receipt: Receipt) -> FakeToolService:
 
 def several_workspaces() -> FakeToolService:
     shares = (
-        WorkspaceReceipt(workspace="/work/here", sessions_in_reach=12),
-        WorkspaceReceipt(workspace="/work/elsewhere", sessions_in_reach=3, unread=1, lost_records=2),
+        WorkspaceReceipt(workspace="/proj/here", sessions_in_reach=12),
+        WorkspaceReceipt(workspace="/proj/elsewhere", sessions_in_reach=3, unread=1, lost_records=2),
     )
     unread = (UnreadSession(session_id="0bad", code="SESSION_QUERY_CORRUPT_SESSION"),)
     receipt = Receipt(
@@ -187,7 +187,7 @@ CASES: dict[str, tuple[FakeToolService, str, dict[str, Any], Caller]] = {
     "session_search_operator": (searched(), "session_search", {"query": "retry"}, operator()),
     "session_search_none": (corpus(), "session_search", {"query": "q", "session_ids": ["x"]}, agent()),
     "session_search_several_workspaces": (
-        several_workspaces(), "session_search", {"query": "q"}, operator("/work/here", "/work/elsewhere"),
+        several_workspaces(), "session_search", {"query": "q"}, operator("/proj/here", "/proj/elsewhere"),
     ),
     "session_search_indexing": (indexing(), "session_search", {"query": "the"}, agent()),
     "session_event_search": (

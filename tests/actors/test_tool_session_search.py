@@ -258,7 +258,7 @@ async def test_16_11_a_workspace_caller_has_no_self_and_an_operator_no_borders()
     assert shown_ids(here.text) == ["me", "sibling", "child", "mine", "stray", "orphan"]
     everything = await call(corpus(), TOOL, {"query": "q"}, operator())
     assert shown_ids(everything.text)[-2:] == ["foreign", "homeless"]
-    assert "   workspace: /work/elsewhere" in everything.text
+    assert "   workspace: /proj/elsewhere" in everything.text
     assert "   workspace:" not in here.text
     service = corpus()
     named = await call(service, TOOL, {"query": "q"}, operator(ELSEWHERE))

@@ -136,7 +136,9 @@ def test_a_cyclic_cause_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
     assert error.code == "SESSION_QUERY_INDEX_FAILED"
     (record,) = caplog.records
     message = record.getMessage()
-    assert message == ("query (request 3) failed with SESSION_QUERY_INDEX_FAILED: QueryError <- ValueError <- (cycle)")
+    assert message == (
+        "query (request 3) failed with SESSION_QUERY_INDEX_FAILED: QueryError <- ValueError <- (cycle)"
+    )
 
 
 def test_abort_errors() -> None:

@@ -123,26 +123,26 @@ def test_attaching_again(journal: Journal) -> None:
 def test_1_1_3_the_header_of_a_second_attach(journal: Journal) -> None:
     journal.attach("", HEADER, None, 0)
     same = SessionHeader(
-        id="s-1", created_at=HEADER.created_at, cwd="/work/a", delegation_depth=0, agent_preset="x"
+        id="s-1", created_at=HEADER.created_at, cwd="/proj/a", delegation_depth=0, agent_preset="x"
     )
     journal.attach("", same, None, 0)
     for other in (
-        SessionHeader(id="s-1", created_at=1, cwd="/work/a"),
+        SessionHeader(id="s-1", created_at=1, cwd="/proj/a"),
         SessionHeader(id="s-1", created_at=HEADER.created_at),
-        SessionHeader(id="s-1", created_at=HEADER.created_at, cwd="/work/a", parent_session="p"),
-        SessionHeader(id="s-1", created_at=HEADER.created_at, cwd="/work/a", seed_length=0),
-        SessionHeader(id="s-1", created_at=HEADER.created_at, cwd="/work/a", delegation_depth=1),
+        SessionHeader(id="s-1", created_at=HEADER.created_at, cwd="/proj/a", parent_session="p"),
+        SessionHeader(id="s-1", created_at=HEADER.created_at, cwd="/proj/a", seed_length=0),
+        SessionHeader(id="s-1", created_at=HEADER.created_at, cwd="/proj/a", delegation_depth=1),
     ):
         with pytest.raises(HeaderConflict):
             journal.attach("", other, None, 0)
 
 
 def test_one_id_in_two_places_is_two_sessions(journal: Journal) -> None:
-    one = journal.attach("/work/a", HEADER, events(0, 0), 0)
-    other = journal.attach("/work/b", HEADER, None, 0)
+    one = journal.attach("/proj/a", HEADER, events(0, 0), 0)
+    other = journal.attach("/proj/b", HEADER, None, 0)
     assert one.sid != other.sid
     assert journal.length(other.sid) == 0
-    assert {stored.key.place for stored in journal.sessions()} == {"/work/a", "/work/b"}
+    assert {stored.key.place for stored in journal.sessions()} == {"/proj/a", "/proj/b"}
 
 
 def test_appending_is_safe_to_repeat(journal: Journal) -> None:

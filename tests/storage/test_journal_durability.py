@@ -71,7 +71,7 @@ WORDS = ["zanzibarquince", "密语", "kumquatledger"]
 def test_forgetting_leaves_no_word_and_no_way_back(tmp_path: Path) -> None:
     path = tmp_path / "journal.db"
     journal = open_journal(path)
-    header = SessionHeader(id="s-1", created_at=12, cwd="/work/a")
+    header = SessionHeader(id="s-1", created_at=12, cwd="/proj/a")
     noise = [random.Random(seq).randbytes(300).hex() for seq in range(40)]
     secret = [event(seq, f"{' '.join(WORDS)} {noise[seq]}") for seq in range(40)]
     kept = journal.attach("other", HEADER, None, 0)
@@ -95,7 +95,7 @@ def test_forgetting_leaves_no_word_and_no_way_back(tmp_path: Path) -> None:
     journal = open_journal(path)
     with pytest.raises(Forgotten):
         journal.attach("", header, None, 0)
-    journal.attach("", SessionHeader(id="s-1", created_at=13, cwd="/work/a"), None, 0)
+    journal.attach("", SessionHeader(id="s-1", created_at=13, cwd="/proj/a"), None, 0)
     assert list(journal.tombstones.listing()) == [("journal", "s-1", 1000)]
     assert journal.tombstones.remove(header, secret[0])
     assert not journal.tombstones.remove(header, secret[0])

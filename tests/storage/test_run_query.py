@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import trio
+
 from session_query.storage import sqlite
 from session_query.storage.run_query import run_query
 

@@ -37,7 +37,7 @@ from session_query.protocol.records import (
 from session_query.protocol.signal import Signal
 
 T0 = 1_930_457_228_000  # 2031-03-05T06:07:08Z
-HERE, ELSEWHERE = "/work/here", "/work/elsewhere"
+HERE, ELSEWHERE = "/proj/here", "/proj/elsewhere"
 
 
 def header(

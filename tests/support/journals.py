@@ -14,7 +14,7 @@ from session_query.storage.journal import (
     JournalReader,
 )
 
-HEADER = SessionHeader(id="s-1", created_at=1_700_000_000_000, cwd="/work/a")
+HEADER = SessionHeader(id="s-1", created_at=1_700_000_000_000, cwd="/proj/a")
 
 
 def event(seq: int, text: JSON = "hello", kind: str = "user/message") -> Event:

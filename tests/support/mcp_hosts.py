@@ -22,7 +22,7 @@ from session_query.protocol.wire import messages as m
 from session_query.protocol.wire.client_errors import typed_error
 
 T = TypeVar("T")
-HERE = CallerSource(None, "/work/here", None, "/home/ada")
+HERE = CallerSource(None, "/proj/here", None, "/home/ada")
 
 
 @attrs.define(eq=False)

@@ -11,7 +11,7 @@ from session_query.protocol.header import header_from_json
 from session_query.protocol.json_value import JSON
 from support import events as make
 
-HERE, THERE, ELSEWHERE = "/work/here", "/work/there", "/work/elsewhere"
+HERE, THERE, ELSEWHERE = "/proj/here", "/proj/there", "/proj/elsewhere"
 T0 = 1_930_457_228_000  # 2031-03-05T06:07:08Z
 
 

@@ -22,11 +22,18 @@ class Receipts:
     freshness: Freshness
 
     def make(
-        self, index: IndexReader, caller: Caller, reach: Reach, facts: Facts, *, within: bool = False
+        self,
+        index: IndexReader,
+        caller: Caller,
+        reach: Reach,
+        facts: Facts,
+        *,
+        within: StoredSession | bool = False,
     ) -> Receipt:
         """In the search's thread. What lies outside the reach is not counted, named or hinted at.
 
-        Args: within: one session was searched, so workspaces are not told apart.
+        Args: within: one session was searched, so workspaces are not told apart; damage is counted in the
+            session if it is given.
         """
         shares = index.shares(reach)
         unread = index.unread(reach)
@@ -43,7 +50,9 @@ class Receipts:
                 UnreadSession(session_id=names.get(row.key, row.key.id), code=row.state.error or "")
                 for row in unread
             ),
-            lost_records=sum(share.losses for share in shares),
+            lost_records=within.state.losses
+            if isinstance(within, StoredSession)
+            else sum(share.losses for share in shares),
             indexing=self._indexing(reach),
             by_workspace=() if within else _by_workspace(caller, shares, unread),
         )

@@ -146,7 +146,7 @@ class Searching:
                 header=header,
                 hits=tuple(event_hit(hit, header.id) for hit in found.hits),
                 next_cursor=self._cursor(binding, generation, found),
-                receipt=self._receipts.make(index, caller, reach, found.facts, within=True),
+                receipt=self._receipts.make(index, caller, reach, found.facts, within=row),
             )
 
         return await self._search(caller, lane, signal, query)
@@ -204,7 +204,7 @@ class Searching:
                 title=title_of(row),
                 hits=tuple(event_hit(hit, header.id) for hit in found.hits),
                 capped=found.more,
-                receipt=self._receipts.make(index, caller, reach, found.facts, within=True),
+                receipt=self._receipts.make(index, caller, reach, found.facts, within=row),
             )
 
         return await self._search(caller, lane, signal, query)

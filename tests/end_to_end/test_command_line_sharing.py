@@ -11,6 +11,8 @@ from session_query.actors.hosts.cli import backend
 from session_query.actors.hosts.cli.show import WORKSPACES_SHOWN, console, show_receipt
 from session_query.storage.lock import acquire
 from support.command_line import CommandLine
+from support.hazard_formats import FORMATS
+from support.hazards import mark
 
 
 @pytest.fixture
@@ -69,3 +71,18 @@ def test_many_workspaces_are_cut_to_a_few_and_the_damaged_ones_come_first(
     assert shown[:3] == ["Looked in 30 sessions, current.", lines[20], lines[0]]
     assert len(shown) == 2 + WORKSPACES_SHOWN
     assert shown[-1] == f"and {30 - WORKSPACES_SHOWN} more workspaces; --json lists all"
+
+
+def test_damage_elsewhere_is_not_told_of_a_session_that_has_none(cli: CommandLine, tmp_path: Path) -> None:
+    form = FORMATS["codex"]
+    lines = [*form.head, form.line(0)]
+    for name, end in (("whole", b"\n"), ("hurt", b'\n{"half\n')):
+        log = tmp_path / "logs" / name / form.name
+        log.parent.mkdir(parents=True)
+        log.write_bytes(b"\n".join(lines).replace(b"beef", name[:4].encode().hex()[:4].encode()) + end)
+    assert cli("index", f"--source=codex={tmp_path / 'logs'}").status == 0
+    told = {}
+    for hit in ("whole", "hurt"):
+        session = f"0b1c2d3e-0000-4000-8000-00000000{hit[:4].encode().hex()[:4]}"
+        told[hit] = "1 damaged record" in cli("events", session, mark(0)).out
+    assert told == {"whole": False, "hurt": True}

@@ -17,6 +17,7 @@ from ...protocol.tokens import parts, prepare
 from ..sqlite import Connection
 from ..text_codec import TextCodec
 from .bodies import Bodies, BodyRun
+from .engine_order import length_token
 from .rows import from_sql, to_sql
 from .schema import BLOCK_BITS, BLOCK_DOCUMENTS, BLOCK_MASK, SURFACE_NUMBERS, TAG
 from .spans import SpanRow, Spans
@@ -127,7 +128,7 @@ class DocumentStore:
              int(kind == "user/message"), len(text))
         )  # fmt: skip
         BodyRun.extend(self._runs, row_id, text)
-        self._postings.append(posting(row_id, slot.ws, bool(search), prepared, " ".join(found)))
+        self._postings.append(posting(row_id, slot.ws, bool(search), prepared, " ".join(found), len(text)))
         if self.spans.active:
             SpanRow.extend(self._new_spans, row_id, bool(search), self.spans.frequent_in(prepared, found))
         slot.numbers, slot.last_seq = number + 1, document.seq
@@ -233,7 +234,7 @@ class DocumentStore:
         for row_id, text in self.bodies.between(first, last):
             prepared = prepare(text)
             pieces = " ".join(parts(prepared))
-            postings.append(posting(row_id, ws, row_id in searches, prepared, pieces))
+            postings.append(posting(row_id, ws, row_id in searches, prepared, pieces, len(text)))
         self._connection.executemany(_FTS_DELETE, postings)
         self._connection.execute("DELETE FROM doc WHERE doc BETWEEN ? AND ?", (first, last))
         self.bodies.cut(first, last)
@@ -262,9 +263,9 @@ class DocumentStore:
         self._slots.pop(sid, None)
 
 
-def posting(row_id: int, ws: int, search: bool, prepared: str, pieces: str) -> Posting:
+def posting(row_id: int, ws: int, search: bool, prepared: str, pieces: str, chars: int) -> Posting:
     """What the full-text table is given for a document; to the letter the same when it is deleted."""
-    tag = f"{TAG}{ws}"
+    tag = f"{TAG}{ws} {length_token(chars)}"
     return (row_id, "", tag, prepared, pieces) if search else (row_id, prepared, f"{tag} {pieces}", "", "")
 
 

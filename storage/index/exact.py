@@ -1,8 +1,9 @@
 """The ``exact`` tier: the query as one phrase, ordered by the rank keys of SPEC 6.5.
 
 Two ways to the same order. ``_by_engine`` lets the full-text engine order by its score, which here is
-the match count (see ``counting``), and reads only as many rows as can still win. ``_by_text`` counts in
-the texts themselves: for short texts, for phrases that can overlap themselves, and for few hits.
+the match count (see ``counting``, ``engine_order``), and reads only rows that can still win.
+``_by_text`` counts in the texts themselves: for short texts, for phrases that can overlap themselves,
+and for few hits.
 """
 
 from __future__ import annotations
@@ -15,25 +16,26 @@ import attrs
 
 from ...protocol.cursor import Position
 from ...protocol.tokens import can_overlap, count_phrase, lower_ascii, prepare
+from ..sqlite import Row
 from .counting import may_count
+from .engine_order import COLUMNS, EngineOrder, Matching
 from .literal import literal_pattern
 from .looking import Looking
 from .query_words import PHRASE_TOKENS_MAX, phrase_match
 from .ranked import Group, Hit, Keys, passes
-from .schema import BLOCK_BITS
 from .scope import Sql
 
 FEW_HITS: Final = 1_000
 """Up to so many hits inside one session are counted in their texts, about 10 us each; the engine's score
 costs a pass over all hits of the phrase in the whole table, whatever the session."""
+FEW_TAGGED: Final = 150
+"""The same for one workspace, which may hold more sessions than one."""
 TAGS_FROM_HITS: Final = 20_000
 """Hits in the whole table from which on the workspace's tag in the expression beats a list of sessions:
 below, the engine's pass over the hits of the tag itself costs more than it saves (0.5 against 6 ms)."""
 LITERAL_ROWS: Final = 2_000
 """Best hits whose texts are checked for the query's symbols (SPEC 16.2.3)."""
 _LITERAL_FETCH: Final = 20_000
-
-_COLUMNS: Final = "f.rowid AS row, d.seq, d.time, d.type, d.surface, d.prompt, d.chars"
 
 
 @attrs.define(eq=False)
@@ -58,9 +60,9 @@ class ExactSearch:
         if self._counted is not None:
             return self._counted, True
         if self._must_count():
-            self._counted = self._literal_first(self._by_text(Sql()))
+            self._counted = self._literal_first(self._by_text())
             return self._counted, True
-        hits, complete = self._by_engine(max(size, _LITERAL_FETCH) if self.literal else size, Sql())
+        hits, complete = self._by_engine(max(size, _LITERAL_FETCH) if self.literal else size)
         return self._literal_first(hits), complete
 
     def all_in(self, sids: list[int]) -> list[Hit]:
@@ -68,68 +70,93 @@ class ExactSearch:
         if self._counted is not None:
             wanted = frozenset(sids)
             return [hit for hit in self._counted if hit.sid in wanted]
-        rows = self.looking.rows_of_sessions(sids)
-        return self._literal_first(self._by_engine(-1, rows)[0])
+        order = EngineOrder(self.looking.connection, self.prompts_last)
+        matching = Matching(self._plain.expression, self._plain.rows + self.looking.rows_of_sessions(sids))
+        return self._literal_first(
+            self._settled(order.joined(matching, self.looking.scope.events, -1), True)[0]
+        )
 
     def _must_count(self) -> bool:
         if can_overlap(self.phrase) or len(self.phrase) > PHRASE_TOKENS_MAX:
             return True
-        looking = self.looking
-        if not may_count(looking.connection):
+        if not may_count(self.looking.connection):
             return True
-        return looking.scope.inside and self._hits_up_to(FEW_HITS + 1, looking.scope.rows) <= FEW_HITS
+        scope = self.looking.scope
+        if scope.inside:
+            return self._hits_up_to(FEW_HITS + 1, self._plain) <= FEW_HITS
+        return scope.tags is not None and self._hits_up_to(FEW_TAGGED + 1, self._tagged) <= FEW_TAGGED
 
-    def _hits_up_to(self, limit: int, rows: Sql) -> int:
+    def _hits_up_to(self, limit: int, matching: Matching) -> int:
         row = self.looking.connection.execute(
-            f"SELECT count(*) FROM (SELECT 1 FROM fts AS f WHERE fts MATCH ?{rows.text} LIMIT ?)",
-            (phrase_match(self.phrase, self.looking.scope.with_searches), *rows.values, limit),
+            f"SELECT count(*) FROM (SELECT 1 FROM fts AS f WHERE fts MATCH ?{matching.rows.text} LIMIT ?)",
+            (matching.expression, *matching.rows.values, limit),
         ).fetchone()
         return 0 if row is None else int(row[0])
 
-    def _where(self, rows: Sql) -> Sql:
+    @property
+    def _plain(self) -> Matching:
         scope = self.looking.scope
-        match, inside = phrase_match(self.phrase, scope.with_searches), scope.rows
-        if scope.tags is not None and self._hits_up_to(TAGS_FROM_HITS, Sql()) >= TAGS_FROM_HITS:
-            match, inside = f"({match}) AND ({scope.tags})", scope.apart
-        where = Sql(" WHERE fts MATCH ?", (match,)) + inside + rows
-        return where + Sql(f" AND {scope.events.text}", scope.events.values)
+        return Matching(phrase_match(self.phrase, scope.with_searches), scope.rows)
 
-    def _by_engine(self, size: int, rows: Sql) -> tuple[list[Hit], bool]:
-        where = self._where(rows)
-        prompt = "d.prompt, " if self.prompts_last else ""
-        found = self.looking.connection.execute(
-            f"SELECT x.*, b.sid FROM (SELECT {_COLUMNS}, bm25(fts, 1.0, 0.0, 1.0, 0.0) AS score"
-            f" FROM fts AS f CROSS JOIN doc AS d ON d.doc = f.rowid{where.text}"
-            f" ORDER BY score, {prompt}d.chars, d.time DESC LIMIT ?) AS x"
-            f" CROSS JOIN block AS b ON b.block = x.row >> {BLOCK_BITS}",
-            (*where.values, size),
-        ).fetchall()
-        complete = size < 0 or len(found) < size
+    @property
+    def _tagged(self) -> Matching:
+        scope = self.looking.scope
+        return Matching(f"({self._plain.expression}) AND ({scope.tags})", scope.apart)
+
+    def _matching(self) -> Matching:
+        """The better way to keep to the scope for the engine's order."""
+        if self.looking.scope.tags is None:
+            return self._plain
+        everywhere = Matching(self._plain.expression, Sql())
+        many = self._hits_up_to(TAGS_FROM_HITS, everywhere) >= TAGS_FROM_HITS
+        return self._tagged if many else self._plain
+
+    def _by_engine(self, size: int) -> tuple[list[Hit], bool]:
+        order = EngineOrder(self.looking.connection, self.prompts_last)
+        matching, events = self._matching(), self.looking.scope.events
+        if events.text != "TRUE":
+            found = order.joined(matching, events, size)
+            return self._settled(found, len(found) < size)
+        scored = order.by_score(matching, size)
+        if len(scored) < size:
+            return self._settled(order.look_up(scored), True)
+        edge = scored[-1][1]
+        better = [pair for pair in scored if pair[1] < edge]
+        missing = size - len(better)
+        if self._count(self.looking.text(scored[-1][0])) == 1:
+            tied = order.shortest(matching, edge, missing, frozenset(row for row, _ in better))
+        else:
+            tied = order.at_score(matching, edge, missing)
+        return self._settled(order.look_up(better) + tied, False)
+
+    def _settled(self, found: list[Row], complete: bool) -> tuple[list[Hit], bool]:
+        """Rows as hits in order, with real counts; without a tie that may go on."""
         counts: dict[float, int] = {}
         for row in found:
             if row[7] not in counts:
                 counts[row[7]] = self._count(self.looking.text(row[0]))
         hits = [self._hit(row, counts[row[7]], row[8]) for row in found]
-        hits.sort(key=_keys_of)  # a join promises no order
+        hits.sort(key=_keys_of)
         if not complete:
             last = hits[-1].keys
             while hits and hits[-1].keys == last:
                 hits.pop()
         return hits, complete
 
-    def _by_text(self, rows: Sql) -> list[Hit]:
-        where = self._where(rows)
+    def _by_text(self) -> list[Hit]:
+        scope = self.looking.scope
+        matching = self._plain if scope.tags is None else self._tagged
         found = self.looking.connection.execute(
-            f"SELECT {_COLUMNS} FROM fts AS f CROSS JOIN doc AS d ON d.doc = f.rowid{where.text}"
-            " ORDER BY f.rowid",
-            where.values,
+            f"SELECT {COLUMNS} FROM fts AS f CROSS JOIN doc AS d ON d.doc = f.rowid"
+            f" WHERE fts MATCH ?{matching.rows.text} AND {scope.events.text} ORDER BY f.rowid",
+            (matching.expression, *matching.rows.values, *scope.events.values),
         ).fetchall()
         hits = []
         for row in found:
             count = self._count(self.looking.text(row[0]))
             if count:  # a phrase longer than what the engine was given may still differ
                 hits.append(self._hit(row, count, self.looking.sid_of(row[0])))
-        hits.sort(key=lambda hit: hit.keys)
+        hits.sort(key=_keys_of)
         return hits
 
     def _count(self, text: str) -> int:

@@ -1,0 +1,109 @@
+"""The best matches of one phrase by the engine's own score, reading as few rows as can decide (SPEC 6.5).
+
+The score orders by match count and costs nothing per row but itself; a row's length and time cost a
+look-up in ``doc`` each, three times as much. So rows are first taken by score alone. Only those that tie
+at the edge need their lengths, and if that tie is at a single match, where it may be a million rows, the
+shortest are found by *length tokens*: every posting carries one (see ``length_token``).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+import attrs
+
+from ..sqlite import Connection, Row
+from .schema import BLOCK_BITS, TAG
+from .scope import Sql, numbers
+
+SCORE: Final = "bm25(fts, 1.0, 0.0, 1.0, 0.0)"
+COLUMNS: Final = "d.doc, d.seq, d.time, d.type, d.surface, d.prompt, d.chars"
+_LOWEST: Final = 16
+"""The shortest class: texts of up to 16 characters."""
+_STEPS: Final = (20, 24, 26, 28, 30, 32, 34, 36, 40, 44, 200)
+"""Where the length classes are cut into the sets looked at one after the other: 32, 64, 90, … characters."""
+
+
+def length_class(chars: int) -> int:
+    """Four classes for each doubling of the length."""
+    return max(_LOWEST, int(4 * math.log2(chars + 1)))
+
+
+def length_token(chars: int) -> str:
+    """The token that tells a document's length class, in ``parts``."""
+    return f"{TAG}l{length_class(chars)}"
+
+
+@attrs.frozen
+class Matching:
+    """A phrase in a scope: the expression, and the condition on ``f.rowid``."""
+
+    expression: str
+    rows: Sql
+
+
+class EngineOrder:
+    """Rows are tuples of ``COLUMNS``, then the score, then the sid."""
+
+    def __init__(self, connection: Connection, prompts_last: bool) -> None:
+        self._connection = connection
+        self._prompt = "d.prompt, " if prompts_last else ""
+        self._prompts_last = prompts_last
+
+    def joined(self, matching: Matching, events: Sql, size: int) -> list[Row]:
+        """The best ``size`` rows (-1: all) that pass a condition on ``d``: every match is looked up."""
+        return self._connection.execute(
+            f"SELECT x.*, b.sid FROM (SELECT {COLUMNS}, {SCORE} AS score"
+            " FROM fts AS f CROSS JOIN doc AS d ON d.doc = f.rowid"
+            f" WHERE fts MATCH ?{matching.rows.text} AND {events.text}"
+            f" ORDER BY score, {self._prompt}d.chars, d.time DESC LIMIT ?) AS x"
+            f" CROSS JOIN block AS b ON b.block = x.doc >> {BLOCK_BITS}",
+            (matching.expression, *matching.rows.values, *events.values, size),
+        ).fetchall()
+
+    def by_score(self, matching: Matching, size: int) -> list[tuple[int, float]]:
+        """The best ``size`` rows by score alone: (row id, score)."""
+        return self._connection.execute(
+            f"SELECT f.rowid, {SCORE} AS score FROM fts AS f WHERE fts MATCH ?{matching.rows.text}"
+            " ORDER BY score LIMIT ?",
+            (matching.expression, *matching.rows.values, size),
+        ).fetchall()
+
+    def look_up(self, scored: list[tuple[int, float]]) -> list[Row]:
+        """The rows of a few documents."""
+        score = dict(scored)
+        found = self._connection.execute(
+            f"SELECT {COLUMNS}, b.sid FROM json_each(?) AS j CROSS JOIN doc AS d ON d.doc = j.value"
+            f" CROSS JOIN block AS b ON b.block = d.doc >> {BLOCK_BITS}",
+            (numbers(score),),
+        ).fetchall()
+        return [(*row[:7], score[row[0]], row[7]) for row in found]
+
+    def at_score(self, matching: Matching, score: float, size: int) -> list[Row]:
+        """The first ``size`` rows with exactly this score."""
+        same = Sql(f" AND {SCORE} = ?", (score,))
+        return self.joined(Matching(matching.expression, matching.rows + same), Sql("TRUE"), size)
+
+    def shortest(self, matching: Matching, score: float, size: int, but: frozenset[int]) -> list[Row]:
+        """The first ``size`` rows but those in ``but``; all others have the same score."""
+        found: list[Row] = []
+        prompts: list[Row] = []
+        low = _LOWEST
+        for high in _STEPS:
+            tokens = " OR ".join(f'"{TAG}l{number}"' for number in range(low, high))
+            low = high
+            rows = self._connection.execute(
+                f"SELECT {COLUMNS}, b.sid FROM fts AS f CROSS JOIN doc AS d ON d.doc = f.rowid"
+                f" CROSS JOIN block AS b ON b.block = d.doc >> {BLOCK_BITS}"
+                f" WHERE fts MATCH ?{matching.rows.text}"
+                f" ORDER BY {self._prompt}d.chars, d.time DESC LIMIT ?",
+                (f"({matching.expression}) AND (parts : ({tokens}))", *matching.rows.values, size + len(but)),
+            ).fetchall()
+            for row in rows:
+                if row[0] not in but:
+                    later = prompts if self._prompts_last and row[5] else found
+                    later.append((*row[:7], score, row[7]))
+            if len(found) >= size:
+                break
+        return (found + prompts)[:size]

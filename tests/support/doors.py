@@ -132,6 +132,21 @@ class Door:
     ) -> Answer:
         raise NotImplementedError
 
+    async def publish(self, session_id: str, events: Sequence[Event] = (), **more: Any) -> Published:
+        """Attach a session, which then may be named as a calling agent, and append to it."""
+        raise NotImplementedError
+
+
+@attrs.frozen
+class Published:
+    """A live session of whichever door."""
+
+    _append: Callable[[list[Any]], Awaitable[object]]
+    end: Callable[[], Awaitable[None]]
+
+    async def append(self, events: Sequence[Event]) -> None:
+        await self._append(sent(events))
+
 
 @attrs.define(eq=False)
 class EmbeddedDoor(Door):
@@ -166,6 +181,12 @@ class EmbeddedDoor(Door):
 
         answer = await _answered(ask)
         return answer if answer.value is None else answer.value
+
+    async def publish(self, session_id: str, events: Sequence[Event] = (), **more: Any) -> Published:
+        handle = await self.service.attach(head(session_id, **more))
+        published = Published(handle.append, handle.detach)
+        await published.append(events)
+        return published
 
     async def caller(self, workspace: str | None, agent: str | None) -> Caller:
         """As a host says it: an agent by its own record."""
@@ -288,6 +309,13 @@ class WireDoor(Door):
 
         answer = await _answered(ask)
         return answer if answer.value is None else answer.value
+
+    async def publish(self, session_id: str, events: Sequence[Event] = (), **more: Any) -> Published:
+        client = await self.client("operator")
+        publication = await client.publish(head(session_id, **more))
+        published = Published(publication.append, publication.close)
+        await published.append(events)
+        return published
 
 
 async def _connected(url: str, secret: str, *, task_status: trio.TaskStatus[Client]) -> None:

@@ -19,6 +19,8 @@ from .timing import Times, calibrate
 from .together import cancel_rows, thread_rows
 
 ROOT: Final = Path(__file__).resolve().parents[2]
+QUIET_LOAD: Final = 0.5
+"""Above this many waiting processes in the minute before the run, others share the cores."""
 
 
 def measure(folder: Path, events: int, *, quick: bool, say: Callable[[str], None]) -> Result:
@@ -27,7 +29,7 @@ def measure(folder: Path, events: int, *, quick: bool, say: Callable[[str], None
     Appends come last: until then the index is as the build left it.
     """
     calibration = Times()
-    load = _load()
+    load, busy = _load(), os.getloadavg()[0] > QUIET_LOAD
     rounds, appends, sentences = (3, 100, 20) if quick else (9, 2_000, 200)
     calibrate(calibration)
     say(f"building, {events:,} events twice")
@@ -55,7 +57,7 @@ def measure(folder: Path, events: int, *, quick: bool, say: Callable[[str], None
         events=events,
         date=datetime.datetime.now(datetime.UTC).date().isoformat(),
         machine=_machine(),
-        load=f"load average {load} before, {_load()} after",
+        load=f"{'other' if busy else 'no other'} load present (average {load} before, {_load()} after)",
         revision=_revision(),
         quick=quick,
         characters=bench.figures.characters,

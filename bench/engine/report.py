@@ -1,95 +1,103 @@
-"""The numbers as tables for people, and as plots."""
+"""A result as a table of Markdown, and as plain sentences about what it misses."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import TypeAlias
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
 
-from rich.console import Console
-from rich.table import Table
+from .results import Check, Result, Row
 
-from .measure import Case
-
-Results: TypeAlias = dict[str, int | list[Case]]
-
-
-def print_results(results: Sequence[Results], machine: Mapping[str, str | int]) -> None:
-    """One table for each kind of measurement. CPU milliseconds, medians; ratios hold within one run."""
-    console = Console(width=160)
-    console.print(", ".join(f"{name} {value}" for name, value in machine.items()))
-    for result in results:
-        for kind, cases in result.items():
-            if isinstance(cases, list) and cases:
-                console.print(_table(f"{kind}, {result['events']:,} events", cases))
+PROMISED: Final = 1_000_000
+"""The number of events all gates and aims are meant for."""
+_HEAD: Final = (
+    "operation", "case", "unit", "ours", "× calibration", "wall", "floor", "ours / floor", "row-at-a-time",
+    "row / ours", "gate", "", "aim", "", "remarks",
+)  # fmt: skip
 
 
-def _table(title: str, cases: Sequence[Case]) -> Table:
-    table = Table(title=title, title_justify="left")
-    columns = [name for name in cases[0] if not name.endswith(("_low", "_high"))]
-    for name in columns:
-        table.add_column(name, justify="left" if isinstance(cases[0][name], str) else "right")
-    for case in cases:
-        table.add_row(*(_cell(case, name) for name in columns))
-    return table
+def as_text(result: Result) -> str:
+    """The whole report."""
+    return "\n".join((*_opening(result), "", *_table(result), "", *_closing(result)))
 
 
-def _cell(case: Case, name: str) -> str:
-    value = case.get(name, "")
-    if not isinstance(value, float):
-        return str(value)
-    low, high = case.get(f"{name}_low"), case.get(f"{name}_high")
-    digits = 0 if abs(value) >= 1_000 else 2 if abs(value) >= 0.1 else 3
-    shown = f"{value:,.{digits}f}"
-    return shown if low is None or high is None else f"{shown} ({float(low):.2f}-{float(high):.2f})"
+def _opening(result: Result) -> Iterator[str]:
+    yield f"# The engine at {result.events:,} events"
+    yield ""
+    yield (
+        f"Measured on {result.date} by `python -m session_query.bench.engine"
+        f"{' --quick' if result.quick else ''}`; {result.machine}; {result.load}."
+    )
+    yield f"Commit {result.revision or 'unknown'}. {result.characters / 1e6:,.0f} million characters of text."
+    if result.events != PROMISED:
+        yield f"Gates and aims are meant for {PROMISED:,} events; here they only show the distance."
+    yield ""
+    yield (
+        "Times are ms of CPU, wall beside them: the median of the rounds with least and greatest. *Floor*"
+        " is the bare full-text match with all row ids fetched. *Row-at-a-time* is the straightforward"
+        " schema over the same corpus. Ratios hold inside one run; ours / floor is taken inside each round."
+        f" A fixed query in memory, without index or file, took {result.calibration_ms} ms through the run:"
+        " *× calibration*."
+    )
 
 
-def save_plots(results: Sequence[Results], folder: Path) -> None:
-    """``exact.png`` (times of the exact tier beside the floor) and ``size.png`` (build and file size)."""
-    import matplotlib as mpl  # optional and slow to import
+def _table(result: Result) -> Iterator[str]:
+    yield _line(_HEAD)
+    yield _line(["---"] * len(_HEAD))
+    for row in result.rows:
+        yield _line(_cells(row, result.calibration_ms.median))
 
-    mpl.use("Agg")
-    from matplotlib import pyplot
 
-    folder.mkdir(parents=True, exist_ok=True)
-    figure, axes = pyplot.subplots(1, len(results), figsize=(6 * len(results), 4), squeeze=False)
-    for axis, result in zip(axes[0], results, strict=True):
-        cases = result["exact"]
-        assert isinstance(cases, list), "run() makes lists"
-        names = [str(case["query"]) for case in cases]
-        for offset, (key, label) in enumerate(
-            (("floor_ms", "bare matches"), ("exact_ms", "top 20"), ("workspace_1%_ms", "in 1 % of sessions"))
-        ):
-            axis.bar(
-                [at + offset * 0.27 for at in range(len(names))],
-                [float(c[key]) for c in cases],
-                0.25,
-                label=label,
-            )
-        axis.set_xticks([at + 0.27 for at in range(len(names))], names, rotation=20)
-        axis.set_yscale("log")
-        axis.set_ylabel("CPU ms")
-        axis.set_title(f"{result['events']:,} events")
-        axis.legend()
-    figure.tight_layout()
-    figure.savefig(folder / "exact.png", dpi=110)
-    pyplot.close(figure)
-    figure, axis = pyplot.subplots(figsize=(6, 4))
-    sizes, rates, files = [], [], []
-    for result in results:
-        cases = result["build"]
-        assert isinstance(cases, list), "run() makes lists"
-        sizes.append(int(cases[0]["events"]))
-        rates.append(float(cases[0]["events_per_cpu_s"]))
-        files.append(float(cases[0]["used_per_text"]))
-    axis.plot(sizes, rates, "o-", label="events per CPU second")
-    axis.set_xscale("log")
-    axis.set_xlabel("events")
-    axis.set_ylim(bottom=0)
-    other = axis.twinx()
-    other.plot(sizes, files, "s--", color="tab:orange", label="index bytes per character of text")
-    other.set_ylim(bottom=0)
-    figure.legend(loc="lower center", ncols=2)
-    figure.tight_layout()
-    figure.savefig(folder / "size.png", dpi=110)
-    pyplot.close(figure)
+def _cells(row: Row, calibration_ms: float) -> Sequence[str]:
+    def shown(value: object) -> str:
+        return "" if value is None else str(value)
+
+    return (
+        row.operation,
+        row.case,
+        row.unit,
+        str(row.ours),
+        f"{row.ours.median / calibration_ms:.3f}" if row.unit == "ms" else "",
+        shown(row.wall),
+        shown(row.floor),
+        shown(row.to_floor),
+        shown(row.comparison),
+        "" if row.faster is None else f"{row.faster:.0f}",
+        *_checks(row.gate),
+        *_checks(row.aim),
+        row.note,
+    )
+
+
+def _checks(checks: Sequence[Check]) -> tuple[str, str]:
+    if not checks:
+        return "", ""
+    return "; ".join(check.text for check in checks), "PASS" if all(c.held for c in checks) else "MISS"
+
+
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _closing(result: Result) -> Iterator[str]:
+    yield from _missed("Gates", result.rows, lambda row: row.gate)
+    yield from _missed("Aims", result.rows, lambda row: row.aim)
+    yield (
+        "Not measured here: a bare journal commit beside an append, starting with an existing index, reads,"
+        " the wire, connections."
+    )
+
+
+def _missed(word: str, rows: Sequence[Row], promised: Callable[[Row], Sequence[Check]]) -> Iterator[str]:
+    """How many of the rows keep what is promised, and each one that does not by name."""
+    named = []
+    for row in rows:
+        if failed := [check.text for check in promised(row) if not check.held]:
+            above = "" if row.to_floor is None else f", {row.to_floor} × floor"
+            faster = "" if row.faster is None else f", {row.faster:.0f} × faster than row-at-a-time"
+            named.append(f"- {row.name}: {' and '.join(failed)} missed; {row.ours} {row.unit}{above}{faster}")
+    counted = sum(bool(promised(row)) for row in rows)
+    yield f"{word}: {counted - len(named)} of {counted} held." + (" Missed:" if named else "")
+    yield ""
+    yield from named
+    if named:
+        yield ""

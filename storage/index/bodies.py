@@ -14,7 +14,7 @@ from ..sqlite import Connection
 from ..text_codec import TextCodec
 from .schema import BLOCK_BITS, BLOCK_MASK
 
-RUN_CHARS_MAX: Final = 8_000
+RUN_CHARS_MAX: Final = 16_000
 _KEPT_RUNS_MAX: Final = 64
 
 

@@ -16,10 +16,13 @@ from .door import SessionKey, SessionState, StoredSession
 SUB_AGENT: Final = "subagent"
 
 COLUMNS: Final = (
-    "s.sid, s.source, s.place, s.id, s.rank, s.visible, s.error, s.durable, s.persisted, s.inherited,"
-    " s.losses, s.documents, s.generation, s.state"
+    "s.sid, s.source, s.place, s.id, s.created_at, s.parent, s.rank, s.visible, s.error, s.durable,"
+    " s.persisted, s.inherited, s.losses, s.documents, s.generation, s.state"
 )
 """What ``stored`` reads, of ``session AS s``."""
+
+
+_IN_COLUMNS: Final = ("id", "created_at", "parent_session")
 
 
 def to_sql(text: str | None) -> SqlValue:
@@ -40,10 +43,13 @@ def from_sql(value: SqlValue) -> str:
 
 def encode_state(state: SessionState) -> bytes:
     """The part of a state that no query looks into."""
-    header = state.header
     title = state.title
     value: dict[str, JSON] = {
-        "header": {name: item for name, item in attrs.asdict(header).items() if item is not None},
+        "header": {
+            name: item
+            for name, item in attrs.asdict(state.header).items()
+            if item is not None and name not in _IN_COLUMNS
+        },
         "length": state.length,
         "revision": state.revision,
     }
@@ -60,11 +66,18 @@ def encode_state(state: SessionState) -> bytes:
 
 def stored(row: Row) -> StoredSession:
     """A row of ``COLUMNS`` as a session."""
-    (sid, source, place, id_, rank, visible, error, durable, persisted, inherited, losses, documents,
-     generation, blob) = row  # fmt: skip
+    (sid, source, place, id_, created_at, parent, rank, visible, error, durable, persisted, inherited, losses,
+     documents, generation, blob) = row  # fmt: skip
     value = cast(dict[str, JSON], decode_json(blob))
+    key = SessionKey(source, from_sql(place), from_sql(id_))
+    header = SessionHeader(
+        id=key.id,
+        created_at=created_at,
+        parent_session=None if parent is None else from_sql(parent),
+        **cast(dict[str, object], value["header"]),  # type: ignore[arg-type]  # our own writing
+    )
     state = SessionState(
-        header=SessionHeader(**cast(dict[str, object], value["header"])),  # type: ignore[arg-type]  # our own
+        header=header,
         rank=rank,
         title=_title(value.get("title")),
         title_error=cast(str | None, value.get("title_error")),
@@ -78,7 +91,6 @@ def stored(row: Row) -> StoredSession:
         path=cast(str | None, value.get("path")),
         durable=bool(durable),
     )
-    key = SessionKey(source, from_sql(place), from_sql(id_))
     return StoredSession(
         sid=sid, key=key, state=state, generation=generation, documents=documents, visible=bool(visible)
     )

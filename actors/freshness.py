@@ -25,7 +25,7 @@ from ..storage.doctor import examine
 from ..storage.readers.registry import READERS
 from ..storage.sources.freshness import Freshness as Marks
 from ..storage.sources.ingest import Progress
-from ..storage.sources.report import report_sources
+from ..storage.sources.report import count_unread, is_built, report_sources
 from ..storage.sources.spec import SourceSpec
 from ..storage.store import Store
 from .config import Source
@@ -65,14 +65,16 @@ class Freshness:
     _wanted: trio.Event = attrs.field(factory=trio.Event, init=False)
     _first: bool = attrs.field(default=True, init=False)
     _progress: Progress | None = attrs.field(default=None, init=False)
+    unread_logs: int = attrs.field(default=0, init=False)
+    """Logs that could not be read at all, as of the last look: no workspace can be given for them."""
     _asked_ms: int = attrs.field(default=0, init=False)
     _behind_s: float = attrs.field(default=math.inf, init=False)
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Use the configured sources and keep up with them; ends only by cancellation."""
         specs = [_spec(source) for source in self.sources]
-        marks = await self.storage.write(lambda store: _use(store, specs))
-        self._first = bool(specs)
+        marks, built = await self.storage.write(lambda store: _use(store, specs))
+        self._first = not built
         async with trio.open_nursery() as nursery:
             if self.watch and specs:
                 from ..storage.sources.watch import watch_sources
@@ -209,7 +211,7 @@ class Freshness:
         finally:
             stopped = True
             with trio.CancelScope(shield=True):  # one bounded step: what was taken is marked again
-                await self.storage.write(lambda store: _end(store, steps))
+                self.unread_logs = await self.storage.write(lambda store: _end(store, steps))
         self._first = False
         self._progress = None
 
@@ -218,9 +220,10 @@ def _spec(source: Source) -> SourceSpec:
     return SourceSpec(format=source.format, root=source.root, retain=source.retain)
 
 
-def _use(store: Store, specs: list[SourceSpec]) -> Marks:
+def _use(store: Store, specs: list[SourceSpec]) -> tuple[Marks, bool]:
+    """Read these sources from now on; tells whether all of them were read to their end before."""
     store.sources.use(specs)
-    return store.sources.freshness
+    return store.sources.freshness, is_built(store.connection)
 
 
 def _begin(store: Store, full: bool, *, first: bool, stopped: Callable[[], bool]) -> Iterator[Progress]:
@@ -229,8 +232,10 @@ def _begin(store: Store, full: bool, *, first: bool, stopped: Callable[[], bool]
     return store.sources.rebuild(stopped) if full else store.sources.refresh(stopped)
 
 
-def _end(store: Store, steps: Iterator[Progress]) -> None:
+def _end(store: Store, steps: Iterator[Progress]) -> int:
+    """Close a round; returns how many logs could not be read at all."""
     close = getattr(steps, "close", None)
     if close is not None:
         close()
     store.index.bulk(False)
+    return count_unread(store.connection)

@@ -53,6 +53,7 @@ class Receipts:
             lost_records=within.state.losses
             if isinstance(within, StoredSession)
             else sum(share.losses for share in shares),
+            unread_logs=0 if reach.workspaces is not None or within else self.freshness.unread_logs,
             indexing=self._indexing(reach),
             by_workspace=() if within else _by_workspace(caller, shares, unread),
         )

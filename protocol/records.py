@@ -101,6 +101,8 @@ class Receipt:
     too_broad: bool = False
     unread: tuple[UnreadSession, ...] = ()
     lost_records: int = 0
+    unread_logs: int = 0
+    """Logs that could not be read at all and so belong to no workspace; told to an operator of everything."""
     indexing: tuple[int, int] | None = None
     """(done, total) bytes while a first index is being built; the answer may be incomplete."""
     by_workspace: tuple[WorkspaceReceipt, ...] = ()

@@ -82,6 +82,7 @@ def receipt_row(receipt: Receipt) -> Row:
         "too_broad": receipt.too_broad,
         "unread": [{"session_id": item.session_id, "code": item.code} for item in receipt.unread],
         "lost_records": receipt.lost_records,
+        "unread_logs": receipt.unread_logs,
         "indexing": None if receipt.indexing is None else list(receipt.indexing),
     }
     if receipt.by_workspace:

@@ -305,9 +305,26 @@ def _open_index(path: str, settings: StoreSettings, journal: Journal) -> tuple[C
     made_for = open_index_reader(connection).get_meta(JOURNAL_OF_INDEX)
     if made_for is None or made_for == journal.store.encode():
         return connection, opening
-    connection.close()
+    try:
+        _refuse_lost_journal(connection, journal)
+    finally:
+        connection.close()
     discard(Path(path), INDEX_SCHEMA)
     return open_guarded(path, INDEX_SCHEMA, journal_mode=settings.journal_mode)
+
+
+def _refuse_lost_journal(connection: Connection, journal: Journal) -> None:
+    """An empty journal beside an index of published sessions is a loss, not a beginning: say so, keep both.
+
+    Raises: QueryError PERSISTENCE_FAILED.
+    """
+    published = open_index_reader(connection).of_source(PUBLISHED)
+    if published and not journal.sessions(PUBLISHED):
+        raise QueryError(
+            Code.PERSISTENCE_FAILED,
+            f"the journal is empty, but {len(published)} published sessions are known: restore {JOURNAL_NAME} "
+            f"from a backup, or delete {INDEX_NAME} to go on without them",
+        )
 
 
 __all__ = [

@@ -46,7 +46,12 @@ def _workspace_line(share: WorkspaceReceipt) -> str:
 
 
 def _looked_at(receipt: Receipt, within_session: bool) -> str:
-    fresh = "current" if receipt.checked_ago_s is None else f"checked {_seconds(receipt.checked_ago_s)} ago"
+    if receipt.indexing is not None:
+        fresh = "those indexed so far"
+    elif receipt.checked_ago_s is None:
+        fresh = "current"
+    else:
+        fresh = f"checked {_seconds(receipt.checked_ago_s)} ago"
     if within_session:
         return f"Looked in this session, {fresh}."
     return f"Looked in {_count(receipt.sessions_in_reach, 'session')}, {fresh}."
@@ -66,6 +71,8 @@ def _not_looked_at(receipt: Receipt) -> list[str]:
         if len(receipt.unread) > _UNREAD_SHOWN:
             shown.append(f"{len(receipt.unread) - _UNREAD_SHOWN} more")
         sentences.append(f"Could not look in {_count(len(receipt.unread), 'session')}: {', '.join(shown)}.")
+    if receipt.unread_logs:
+        sentences.append(f"Could not read {_count(receipt.unread_logs, 'log')} at all; `doctor` names them.")
     if receipt.lost_records:
         sentences.append(f"Could not read {_count(receipt.lost_records, 'damaged record')}.")
     return sentences

@@ -116,6 +116,8 @@ def receipt_value(receipt: Receipt) -> Object:
     }
     if receipt.checked_ago_s is not None:
         value["checked_ago_s"] = receipt.checked_ago_s
+    if receipt.unread_logs:
+        value["unread_logs"] = receipt.unread_logs
     if receipt.indexing is not None:
         value["indexing"] = {"done": receipt.indexing[0], "total": receipt.indexing[1]}
     if receipt.by_workspace:

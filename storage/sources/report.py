@@ -104,3 +104,18 @@ def report_losses(connection: Connection, limit: int = 10_000) -> list[DamagedPl
         DamagedPlace(path=path, offset=offset, length=length, cause=cause, records=records)
         for path, offset, length, cause, records in connection.execute(_LOSSES, (limit,)).fetchall()
     ]
+
+
+def count_unread(connection: Connection) -> int:
+    """Logs that are there and could not be read at all, whatever the reason."""
+    sql = "SELECT count(*) FROM catalog_unit WHERE NOT gone AND problem IS NOT NULL AND problem <> ?"
+    return int(connection.execute(sql, ("not-a-session",)).fetchall()[0][0])
+
+
+def is_built(connection: Connection) -> bool:
+    """Whether every source was walked and every log found was read: later looks only follow changes."""
+    sql = (
+        "SELECT NOT EXISTS (SELECT 1 FROM catalog_root WHERE walked_ms = 0)"
+        " AND NOT EXISTS (SELECT 1 FROM catalog_unit WHERE stamp IS NULL AND NOT gone)"
+    )
+    return bool(connection.execute(sql).fetchall()[0][0])

@@ -312,3 +312,26 @@ def test_a_killed_build_goes_on_where_it_was(tmp_path: Path, retain: bool) -> No
             assert copy is not None
             assert copy.length == len(texts)
     toys.close()
+
+
+def test_a_lost_journal_is_told_and_nothing_is_deleted(tmp_path: Path) -> None:
+    store = open_toy_published(tmp_path)
+    store.close()
+    data = tmp_path / "data"
+    (data / "journal.db").rename(tmp_path / "backup.db")
+    with pytest.raises(QueryError, match="restore journal.db") as caught:
+        open_store(in_data(tmp_path))
+    assert caught.value.code is Code.PERSISTENCE_FAILED
+    (data / "journal.db").unlink()
+    (tmp_path / "backup.db").rename(data / "journal.db")
+    again = open_store(in_data(tmp_path))
+    assert found(again, "precious") == [("s", 0)]
+    again.close()
+
+
+def open_toy_published(tmp_path: Path) -> Store:
+    """A store with one published session that is indexed."""
+    store = open_store(in_data(tmp_path))
+    store.journal.attach("/w", HEADER, [event(0, "precious words")], 1)
+    store.catch_up(KEY)
+    return store

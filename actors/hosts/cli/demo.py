@@ -43,7 +43,7 @@ def demo(sources: tuple[str, ...], query: tuple[str, ...]) -> None:
         f"--source={name}={folder / name}" for name in SAMPLES
     ]
     words = " ".join(query)
-    queries = [words] if words else ["why does checkout time out", "时区", "compute_total"]
+    queries = [words] if words else ["50 items in the cart", "时区", "compute_total"]
     with (
         tempfile.TemporaryDirectory(prefix="session-query-demo-") as data_dir,
         _served(Path(data_dir), arguments) as ready,

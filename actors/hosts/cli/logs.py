@@ -78,6 +78,7 @@ def forget(ctx: click.Context, session_id: str, yes: bool) -> None:
 
     The tool's own log is never touched; the session does not come back while its content is the same.
     """
+    run(ctx, (), lambda backend: backend.query("lineage", {"session_id": session_id}), fresh=False)
     if not yes:
         click.confirm(f"Forget {show.one_line(session_id)} for good?", abort=True, err=True)
     answer = run(ctx, (), lambda backend: backend.query("forget", {"session_id": session_id}), fresh=False)

@@ -7,8 +7,8 @@ from typing import Final
 import msgspec
 
 from ....protocol.json_value import JSON
-from ..corelog.saved import pack_state, unpack_state
 from ..corelog.log_state import LogState
+from ..corelog.saved import pack_state, unpack_state
 from ..corelog.session_log import SessionLog
 from ..corelog.shapes import USER, dict_of, first_text, json_text, list_of, text_blocks, text_of
 from ..corelog.times import epoch_ms

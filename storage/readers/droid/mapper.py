@@ -10,8 +10,8 @@ import msgspec
 from ....protocol.json_value import JSON
 from ....protocol.whitespace import is_blank, trim
 from ..api_content import Answered, Called, content_parts, plain_text
-from ..corelog.saved import pack_state, unpack_state
 from ..corelog.log_state import LogState
+from ..corelog.saved import pack_state, unpack_state
 from ..corelog.session_log import SessionLog
 from ..corelog.shapes import USER, dict_of, first_text, json_text, text_block, text_blocks, text_of
 from ..corelog.times import epoch_ms

@@ -11,8 +11,8 @@ from ....protocol.json_codec import encode_json
 from ....protocol.json_value import JSON
 from ....protocol.text import join_parts
 from ..api_content import Answered, Called
-from ..corelog.saved import pack_state, unpack_state
 from ..corelog.log_state import LogState
+from ..corelog.saved import pack_state, unpack_state
 from ..corelog.session_log import SessionLog
 from ..corelog.shapes import USER, dict_of, json_text, list_of, text_block, text_of
 from ..corelog.times import epoch_ms

@@ -322,8 +322,8 @@ def _refuse_lost_journal(connection: Connection, journal: Journal) -> None:
     if published and not journal.sessions(PUBLISHED):
         raise QueryError(
             Code.PERSISTENCE_FAILED,
-            f"the journal is empty, but {len(published)} published sessions are known: restore {JOURNAL_NAME} "
-            f"from a backup, or delete {INDEX_NAME} to go on without them",
+            f"the journal is empty, but {len(published)} published sessions are known: restore {JOURNAL_NAME}"
+            f" from a backup, or delete {INDEX_NAME} to go on without them",
         )
 
 

@@ -173,12 +173,14 @@ def test_every_text_is_one_plain_sentence_or_two() -> None:
         ),
         (
             Receipt(sessions_in_reach=2, indexing=(10, 40)),
-            "Looked in 2 sessions, those indexed so far. Could not look everywhere yet: the first index is 25 % built. "
+            "Looked in 2 sessions, those indexed so far. "
+            "Could not look everywhere yet: the first index is 25 % built. "
             "Ask again soon.",
         ),
         (
             Receipt(sessions_in_reach=2, indexing=(40, 40)),
-            "Looked in 2 sessions, those indexed so far. Could not look everywhere yet: the first index is 99 % built. "
+            "Looked in 2 sessions, those indexed so far. "
+            "Could not look everywhere yet: the first index is 99 % built. "
             "Ask again soon.",
         ),
         (

@@ -252,3 +252,12 @@ def phrase_spans(places: Places, phrase: Sequence[str]) -> list[tuple[int, int]]
     else:
         found = (match.span() for match in phrase_pattern(phrase).finditer(places.lower))
     return [places.origin(*span) for span in found]
+
+
+def first_phrase(text: str, phrase: Sequence[str]) -> int | None:
+    """Return where the first span of ``phrase`` begins in ``text``, None without any (SPEC 6.7)."""
+    if text.isascii():
+        found = phrase_pattern(phrase).search(text.lower()) if phrase else None
+        return None if found is None else found.start()
+    spans = phrase_spans(Places.of(text), phrase)
+    return spans[0][0] if spans else None

@@ -18,10 +18,16 @@ import attrs
 from ...protocol.cursor import Position
 from ...protocol.documents import Document
 from ...protocol.records import Match
+from ...protocol.tokens import tokens
 from ...storage import sqlite
 from ...storage.index import Reach, SearchSpec, create_index
+from ...storage.index.bodies import Bodies
+from ...storage.index.exact import ExactSearch, exact_sessions
+from ...storage.index.looking import Looking
 from ...storage.index.reader import Reader, open_reader
+from ...storage.index.scope import open_scope
 from ...storage.index.writer import Writer, open_writer
+from ...storage.text_codec import TextCodec
 from .corpus import LARGE_WORKSPACE, PHRASE, PLANTED, SMALL_WORKSPACE, Corpus, MadeSession
 
 Case: TypeAlias = dict[str, float | int | str]
@@ -76,6 +82,17 @@ class Built:
         reach = Reach(workspaces=None if workspace is None else (str(workspace),))
         with self.reader.snapshot():
             return self.reader.search_sessions(SearchSpec(query=query, **more), reach)  # type: ignore[arg-type]
+
+    def rank(self, phrase: str) -> object:
+        """The first 20 sessions in order, without their texts and titles."""
+        looking = Looking(
+            self.reader_connection,
+            Bodies(self.reader_connection, TextCodec()),
+            open_scope(self.reader_connection, Reach(), (), ()),
+            phrase,
+            False,
+        )
+        return exact_sessions(ExactSearch(looking, tokens(phrase), False, False), 21, None)
 
     def floor(self, phrase: str) -> object:
         """The bare list of matches, fetched whole: what any search built on it has to pay."""
@@ -151,6 +168,7 @@ def exact(built: Built, rows: Callable[[str], object] | None) -> list[Case]:
         floor = cpu_ms(partial(built.floor, phrase))
         whole = cpu_ms(partial(built.search, phrase))
         case: Case = {"query": name, **floor.fields("floor_ms"), **whole.fields("exact_ms")}
+        case["rank_ms"] = cpu_ms(partial(built.rank, phrase)).median
         case["of_floor"] = whole.median / floor.median
         for share, workspace in (("1%", SMALL_WORKSPACE), ("10%", LARGE_WORKSPACE)):
             inside = cpu_ms(partial(built.search, phrase, workspace=workspace))

@@ -9,6 +9,7 @@ and for few hits.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from itertools import groupby, islice
 from typing import Final
 
@@ -28,17 +29,19 @@ from .scope import Sql
 FEW_HITS: Final = 1_000
 """Up to so many hits inside one session are counted in their texts, about 10 us each; the engine's score
 costs a pass over all hits of the phrase in the whole table, whatever the session."""
-FEW_TAGGED: Final = 150
-"""The same for one workspace, which may hold more sessions than one."""
-TAGS_FROM_HITS: Final = 20_000
+TAGS_FROM_HITS: Final = 2_000
 """Hits in the whole table from which on the workspace's tag in the expression beats a list of sessions:
-below, the engine's pass over the hits of the tag itself costs more than it saves (0.5 against 6 ms)."""
+below, the engine's pass over the hits of the tag itself costs more than it saves."""
+FEW_TAGGED: Final = 40
+"""Hits in the workspace that are counted in their texts, where the pass would be over many more."""
+LOOKED_UP_MAX: Final = 4_000
+"""Hits whose lengths are looked up one by one, 0.5 us each; more are first thinned out (engine_order)."""
 LITERAL_ROWS: Final = 2_000
 """Best hits whose texts are checked for the query's symbols (SPEC 16.2.3)."""
 _LITERAL_FETCH: Final = 20_000
 
 
-@attrs.define(eq=False)
+@attrs.define(eq=False, slots=False)
 class ExactSearch:
     """One phrase over one scope."""
 
@@ -84,7 +87,14 @@ class ExactSearch:
         scope = self.looking.scope
         if scope.inside:
             return self._hits_up_to(FEW_HITS + 1, self._plain) <= FEW_HITS
-        return scope.tags is not None and self._hits_up_to(FEW_TAGGED + 1, self._tagged) <= FEW_TAGGED
+        if scope.tags is None or self._hits_everywhere < TAGS_FROM_HITS:
+            return False
+        return self._hits_up_to(FEW_TAGGED + 1, self._tagged) <= FEW_TAGGED
+
+    @cached_property
+    def _hits_everywhere(self) -> int:
+        """Hits in the whole table, as far as it matters."""
+        return self._hits_up_to(TAGS_FROM_HITS, Matching(self._plain.expression, Sql()))
 
     def _hits_up_to(self, limit: int, matching: Matching) -> int:
         row = self.looking.connection.execute(
@@ -107,14 +117,12 @@ class ExactSearch:
         """The better way to keep to the scope for the engine's order."""
         if self.looking.scope.tags is None:
             return self._plain
-        everywhere = Matching(self._plain.expression, Sql())
-        many = self._hits_up_to(TAGS_FROM_HITS, everywhere) >= TAGS_FROM_HITS
-        return self._tagged if many else self._plain
+        return self._tagged if self._hits_everywhere >= TAGS_FROM_HITS else self._plain
 
     def _by_engine(self, size: int) -> tuple[list[Hit], bool]:
         order = EngineOrder(self.looking.connection, self.prompts_last)
         matching, events = self._matching(), self.looking.scope.events
-        if events.text != "TRUE":
+        if events.text != "TRUE" or self._hits_up_to(LOOKED_UP_MAX + 1, matching) <= LOOKED_UP_MAX:
             found = order.joined(matching, events, size)
             return self._settled(found, len(found) < size)
         scored = order.by_score(matching, size)

@@ -8,7 +8,7 @@ from ...protocol.cursor import Position
 from ...protocol.event import SURFACES
 from ...protocol.records import TIERS, Tier
 from ...protocol.snippet import best_window_start, snippet
-from ...protocol.tokens import Places, phrase_spans, tokens
+from ...protocol.tokens import first_phrase, tokens
 from ..sqlite import Connection
 from .bodies import Bodies
 from .door import EventsFound, Facts, FoundEvent, FoundInSession, Reach, SearchSpec, SessionsFound
@@ -243,11 +243,9 @@ class _Run:
     def _window(self, tier: Tier, text: str) -> int | None:
         """Where the snippet begins to be about the query (SPEC 6.7, 16.1.5)."""
         if tier == "exact":
-            spans = (
-                phrase_spans(Places.of(text), self.phrase)
-                if self.phrase
-                else find_literal(text, self.spec.query)
-            )
+            if self.phrase:
+                return first_phrase(text, self.phrase)
+            spans = find_literal(text, self.spec.query)
             return spans[0][0] if spans else None
         assert self._relaxed is not None, "a relaxed tier was searched"
         return best_window_start(text, self._relaxed.matcher.spans(text), self.spec.snippet_chars)

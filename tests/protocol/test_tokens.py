@@ -16,6 +16,7 @@ from session_query.protocol.tokens import (
     Places,
     can_overlap,
     count_phrase,
+    first_phrase,
     lower_ascii,
     parts,
     phrase_spans,
@@ -170,6 +171,8 @@ def test_spans(phrase: str, text: str, count: int) -> None:
     spans = phrase_spans(Places.of(text), words)
     assert len(spans) == count
     assert all(tokens(text[start:end])[: len(words)] == words for start, end in spans)
+    assert first_phrase(text, words) == spans[0][0]
+    assert first_phrase(text, [*words, "absent"]) is None
 
 
 @given(st.lists(st.sampled_from("ab"), max_size=12), st.lists(st.sampled_from("ab"), min_size=1, max_size=4))

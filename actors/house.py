@@ -90,6 +90,7 @@ async def run_house(
 def _build(config: ServiceConfig, mounted: Mounted, storage: StorageActor) -> House:
     live = LiveStore()
     cache = ParsedCache(config.cache_bytes)
+    mounted.is_forgotten = storage.is_forgotten
     visibility = Visibility(storage, mounted)
     corpus = Corpus(storage, live, mounted, visibility, LogReading(storage, cache))
     workers = config.persisted_inspect_concurrency

@@ -63,12 +63,14 @@ class Mounted:
     """The present bindings, in mount order. Touched on the loop only.
 
     ``epoch`` moves with every mount and unmount. ``strict``: a provider that cannot be listed fails the
-    listing (SPEC 4.5).
+    listing (SPEC 4.5). ``is_forgotten``: sessions that were forgotten here and are passed over, although
+    the provider goes on telling them (SPEC 16.10).
     """
 
     strict: bool = False
     epoch: int = attrs.field(default=0, init=False)
     names: frozenset[str] = attrs.field(default=frozenset(), init=False)
+    is_forgotten: Callable[[SessionHeader], bool] = attrs.field(default=lambda _: False, init=False)
     _bindings: dict[str, Binding] = attrs.field(factory=dict, init=False)
     _failing: set[str] = attrs.field(factory=set, init=False)
 
@@ -131,7 +133,7 @@ class Mounted:
                 self._failed(binding, answer, signal)
             else:
                 self._failing.discard(binding.name)
-                told.extend((binding.name, header) for header in answer)
+                told.extend((binding.name, header) for header in answer if not self.is_forgotten(header))
         return Told(tuple(told), failures)
 
     async def snapshots(self, binding: Binding, signal: Signal) -> dict[str, SessionSnapshot]:
@@ -145,7 +147,7 @@ class Mounted:
             self._failed(binding, failure, signal)
             raise
         self._failing.discard(binding.name)
-        return found
+        return {id_: one for id_, one in found.items() if not self.is_forgotten(one.header)}
 
     def _failed(self, binding: Binding, failure: QueryError, signal: Signal) -> None:
         """Say once that a provider is out of order; in strict mode the failure is the caller's."""

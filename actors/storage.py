@@ -17,10 +17,12 @@ import outcome
 import trio
 
 from ..protocol.errors import Code, QueryError
+from ..protocol.header import SessionHeader
 from ..protocol.outward import SessionKey
 from ..protocol.signal import Signal
 from ..storage import sqlite
 from ..storage.index.door import IndexReader
+from ..storage.journal.tombstones import Tombstones
 from ..storage.run_query import run_query
 from ..storage.sources.freshness import Freshness as Marks
 from ..storage.store import Store, StoreReader
@@ -109,6 +111,12 @@ class StorageActor:
     def mark_behind(self, key: SessionKey) -> None:
         """The journal may hold something of this session that the index does not."""
         self._store.mark_behind(key)
+
+    def is_forgotten(self, header: SessionHeader) -> bool:
+        """Whether a session of this identity was forgotten. Costs a set look-up unless its id was."""
+        if not self._store.journal.tombstones.knows(header.id):
+            return False
+        return Tombstones(self._point_reader.journal.connection).forgotten(header, None)
 
     def is_behind(self) -> bool:
         """Whether the index misses something that the journal has."""

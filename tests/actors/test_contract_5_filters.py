@@ -194,6 +194,22 @@ async def test_5_2_bounds_are_finite(world: World, bound: float) -> None:
     assert answer.code == INVALID
 
 
+async def test_10_7_8_a_parent_beyond_the_border_makes_no_root(either: World) -> None:
+    await either.publish("hidden", cwd=THERE)
+    for session_id, parent in (("stray", "hidden"), ("orphan", "gone"), ("child", "root")):
+        await either.publish(session_id, log(user(0, "fox")), parent=parent)
+    await either.publish("root", log(user(0, "fox")))
+    for filters, expected in (
+        ([clause("parent", None)], ["root"]),
+        ([clause("parent", "hidden", "gone")], []),
+        ([clause("parent", "root", None)], ["child", "root"]),
+    ):
+        found = await either.door.query("filter_sessions", {"filters": filters}, who="here")
+        assert found.ids() == expected
+        page = {"query": "fox", "session_filters": filters}
+        assert sorted((await either.door.query("search_sessions", page, who="here")).ids()) == expected
+
+
 async def test_0_filters_belong_to_the_operation_from_its_first_step(world: World) -> None:
     await corpus(world)
     provider = world.mounted("told")

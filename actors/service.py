@@ -26,6 +26,7 @@ from ..protocol.collected import (
 )
 from ..protocol.errors import Code, QueryError
 from ..protocol.filters import SessionClause
+from ..protocol.header import header_from_json
 from ..protocol.json_codec import deep_copy, lossless_defect
 from ..protocol.json_value import JSON
 from ..protocol.records import (
@@ -43,11 +44,12 @@ from ..protocol.records import (
 from ..protocol.signal import Signal
 from ..protocol.steps import search_cut
 from ..protocol.wire.identity import EVERYTHING, Owner
+from ..storage.journal import PUBLISHED
 from ..storage.spill import SPILL_FOLDER, SpillStore
 from .config import ServiceConfig
 from .exact import Exact
 from .house import House, run_house
-from .mounted import Mounted
+from .mounted import LIVE, Mounted
 from .policies.compose import compose
 from .policies.spill import SpillPolicy
 from .policies.stage import Stage, ToolCall
@@ -71,10 +73,12 @@ class LiveHandle:
     """A live session attached by the embedding host. Ends with ``detach`` or with the service.
 
     Attaching the session again takes it over: appends through the older handle raise NOT_ATTACHED then.
+    ``caller``: the agent whose session this is, for its tool calls.
     """
 
     _service: Service
     _owner: Owner
+    caller: Caller
     session_id: str
     next_seq: int
 
@@ -188,7 +192,9 @@ class Service:
         owner = attrs.evolve(HOST, connection_id=f"host-{next(self._handles)}")
         house = await self.house()
         attached: Attached = await house.publishing.attach(header, seed, owner, signal or Signal())
-        return LiveHandle(self, owner, attached.session_id, attached.next_seq)
+        source = PUBLISHED if self.config.journal else LIVE
+        caller = Caller(kind="agent", header=header_from_json(header), source=source)
+        return LiveHandle(self, owner, caller, attached.session_id, attached.next_seq)
 
     def mount(self, name: str, provider: PersistenceProvider) -> None:
         """Mount a store of the host's own under a name, replacing one of the same name (SPEC 4.1).

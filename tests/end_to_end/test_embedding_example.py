@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import signal
+import subprocess
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,14 @@ EXAMPLE = Path(embedding_host.__file__)
 def test_the_readme_shows_this_very_code() -> None:
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.DOTALL)
     assert EXAMPLE.read_text("utf-8") in blocks
+
+
+def test_the_short_example_runs_as_it_stands_and_has_fifteen_lines() -> None:
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.DOTALL)
+    lines = [line for line in blocks[0].splitlines() if line.strip()]
+    assert len(lines) <= 15
+    done = subprocess.run([sys.executable, "-c", blocks[0]], capture_output=True, text=True, check=True)
+    assert "the quick brown fox" in done.stdout
 
 
 async def test_a_host_with_other_work_finds_what_its_agents_said() -> None:

@@ -120,10 +120,12 @@ class Evidence:
         return count
 
     def _events_holding(self, word: Word, limit: int = -1, first: int = 0) -> int:
+        rows = self.reach.rows
+        if first:  # two lower bounds would keep the engine from using the better one
+            rows = Sql(" AND f.rowid >= ?", (first,)) + rows
         row = self.looking.connection.execute(
-            "SELECT count(*) FROM (SELECT 1 FROM fts AS f"
-            f" WHERE fts MATCH ? AND f.rowid >= ?{self.reach.rows.text} LIMIT ?)",
-            (word_match(word, False), first, *self.reach.rows.values, limit),
+            f"SELECT count(*) FROM (SELECT 1 FROM fts AS f WHERE fts MATCH ?{rows.text} LIMIT ?)",
+            (word_match(word, False), *rows.values, limit),
         ).fetchone()
         assert row is not None, "an aggregate has one row"
         count: int = row[0]

@@ -26,7 +26,7 @@ from .schema import BLOCK_BITS
 from .text_match import TextMatcher
 
 FINE_SESSIONS: Final = 60
-FINE_EVENTS: Final = 100
+FINE_EVENTS: Final = 50
 EVENTS_EACH: Final = 4
 """Events of one session whose texts are read: those with the most weight, the newest among equals."""
 SOME_AUTO_MAX: Final = 20

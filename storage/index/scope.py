@@ -245,13 +245,12 @@ def _named(only: Only) -> Sql:
 def session_scope(connection: Connection, reach: Reach, sid: int, clauses: Sequence[EventClause]) -> Scope:
     """What a search inside one session looks at."""
     blocks = [b for (b,) in connection.execute("SELECT block FROM block WHERE sid = ?", (sid,)).fetchall()]
-    spans = " OR ".join("f.rowid BETWEEN ? AND ?" for _ in blocks) or "FALSE"
-    values = tuple(edge for b in blocks for edge in (b << BLOCK_BITS, b << BLOCK_BITS | BLOCK_MASK))
+    rows = _ranges(blocks)
     cut = cuts(connection, reach, sid)
     return Scope(
         sids=frozenset((sid,)),
         outside=frozenset(),
-        rows=Sql(f" AND ({spans})", values) + cut,
+        rows=rows + cut,
         tags=None,
         apart=Sql(),
         events=joined(event_conditions(clauses)),
@@ -260,6 +259,18 @@ def session_scope(connection: Connection, reach: Reach, sid: int, clauses: Seque
         with_searches=any(isinstance(clause, TypeClause) for clause in clauses),
         reach=reach,
     )
+
+
+def _ranges(blocks: Sequence[int]) -> Sql:
+    """The documents of some blocks. The range around all of them is what the engine can make use of."""
+    edges = [(b << BLOCK_BITS, b << BLOCK_BITS | BLOCK_MASK) for b in blocks]
+    if not edges:
+        return Sql(" AND FALSE")
+    around = Sql(" AND f.rowid BETWEEN ? AND ?", (min(edges)[0], max(edges)[1]))
+    if len(edges) == 1:
+        return around
+    each = " OR ".join("f.rowid BETWEEN ? AND ?" for _ in edges)
+    return around + Sql(f" AND ({each})", tuple(edge for pair in edges for edge in pair))
 
 
 def cuts(connection: Connection, reach: Reach, only: int | None) -> Sql:

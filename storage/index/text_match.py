@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import attrs
 
 from ...protocol.snippet import Span
-from ...protocol.tokens import TOKEN_CLASS, Places, parts, prepare, split_tokens
+from ...protocol.tokens import TOKEN_CLASS, Places, parts, phrase_pattern, prepare, split_tokens
 from .query_words import Alternative, Word
 from .relevance import PAIR_DISTANCE_MAX
 
@@ -17,6 +17,9 @@ TEXT_CHARS_MAX: Final = 20_000
 """How much of a text is looked at for counts; a word known to be further on counts once."""
 SNIPPET_CHARS_MAX: Final = 400_000
 """How much of a text is searched for the best window."""
+
+SPANS_EACH: Final = 200
+"""Places of one word that a window is chosen among."""
 
 _TOKEN: Final = re.compile(f"[{TOKEN_CLASS}]+")
 
@@ -64,25 +67,45 @@ class TextMatcher:
         return TextMatch(counts, tuple(sorted(together)))
 
     def spans(self, text: str) -> list[Span]:
-        """Every place of a word in ``text``, for choosing a window; parts of identifiers included."""
-        places = Places.of(text[:SNIPPET_CHARS_MAX])
+        """Every place of a word in ``text``, for choosing a window; parts of identifiers if there is none."""
+        text = text[:SNIPPET_CHARS_MAX]
+        places = Places.of(text)
+        lower = places.lower
         found: list[Span] = []
-        tokens = [(match[0], *match.span()) for match in _TOKEN.finditer(places.lower)]
-        for at, (token, start, _) in enumerate(tokens):
-            for number, alternative in self._starts.get(token, ()):
-                words = tokens[at : at + len(alternative)]
-                if tuple(word for word, _, _ in words) == alternative:
-                    found.append((*places.origin(start, words[-1][2]), number))
-        if not found:
-            found = self._part_spans(text[:SNIPPET_CHARS_MAX], places, tokens)
-        return sorted(found)
+        for token, words in self._starts.items():
+            for start, end in _occurrences(lower, token):
+                for number, alternative in words:
+                    stop = end if len(alternative) == 1 else _phrase_end(lower, start, alternative)
+                    if stop:
+                        found.append((*places.origin(start, stop), number))
+        return sorted(found) or self._part_spans(text, places)
 
-    def _part_spans(self, text: str, places: Places, tokens: list[tuple[str, int, int]]) -> list[Span]:
+    def _part_spans(self, text: str, places: Places) -> list[Span]:
         found = []
-        for _, start, end in tokens:
-            begin, stop = places.origin(start, end)
+        for match in _TOKEN.finditer(places.lower):
+            begin, stop = places.origin(*match.span())
             for part in parts(prepare(text[begin:stop])):
                 for number, alternative in self._starts.get(part, ()):
                     if len(alternative) == 1:
                         found.append((begin, stop, number))
         return found
+
+
+def _occurrences(lower: str, token: str) -> Iterator[tuple[int, int]]:
+    """Where a token stands in a prepared, lower-cased text; at most the first ``SPANS_EACH``."""
+    found, at = 0, lower.find(token)
+    while at >= 0 and found < SPANS_EACH:
+        end = at + len(token)
+        if not _in_word(lower[at - 1 : at]) and not _in_word(lower[end : end + 1]):
+            found += 1
+            yield at, end
+        at = lower.find(token, at + 1)
+
+
+def _in_word(char: str) -> bool:
+    return char.isalnum() or char > "\x7f"
+
+
+def _phrase_end(lower: str, start: int, alternative: Alternative) -> int:
+    found = phrase_pattern(alternative).match(lower, start)
+    return 0 if found is None else found.end()

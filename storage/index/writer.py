@@ -30,6 +30,8 @@ _INSERT: Final = (
     "INSERT INTO session(ws, created_at, parent, rank, error, durable, persisted, sub_agent, inherited,"
     " losses, state, source, place, id, visible) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)"
 )
+CHECKPOINT_PAGES: Final = 8_000
+"""Log pages (32 MB) after which a commit has to copy them back itself; idle steps do it long before."""
 BULK_HASH_BYTES: Final = 32 * 1024 * 1024
 USUAL_HASH_BYTES: Final = 1024 * 1024
 
@@ -238,18 +240,24 @@ class Writer:
         self._changed(sids)
 
     def merge_step(self, pages: int = 64) -> bool:
+        more = self._merge(pages)
+        try:
+            with sqlite.transaction(self._connection):
+                more = self._documents.spans.step() or more
+        except BaseException:
+            self._documents.forget_all()
+            raise
+        self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+        return more
+
+    def _merge(self, pages: int) -> bool:
         more = False
         with sqlite.transaction(self._connection):
             for table in ("fts", "span"):
                 before = self._connection.total_changes
                 self._connection.execute(f"INSERT INTO {table}({table}, rank) VALUES('merge', ?)", (pages,))
                 more = more or self._connection.total_changes - before > 1
-        try:
-            with sqlite.transaction(self._connection):
-                return self._documents.spans.step() or more
-        except BaseException:
-            self._documents.forget_all()
-            raise
+        return more
 
     def scrub(self) -> None:
         with sqlite.transaction(self._connection):
@@ -280,6 +288,7 @@ def open_writer(connection: Connection) -> Writer:
 
     Sessions nobody stored are removed, so that a stopped process leaves none behind (SPEC 6.10.6).
     """
+    connection.execute(f"PRAGMA wal_autocheckpoint={CHECKPOINT_PAGES}").fetchall()
     writer = Writer(connection)
     with writer.transaction():
         writer.wipe_unpersisted()

@@ -222,6 +222,13 @@ class IndexWriter(Protocol):
         """
         ...
 
+    def grow(self, sid: int, state: SessionState) -> None:
+        """Store a state that differs from the stored one in length, revision and title alone.
+
+        For appends: nothing that decides what is visible is looked at.
+        """
+        ...
+
     def find(self, key: SessionKey) -> StoredSession | None:
         """The session as this transaction sees it."""
         ...

@@ -67,6 +67,7 @@ class RelaxedSearch:
         order = [n for n in evidence.words.order if n in self._informative]
         pairs = [(a, b) for a, b in pairwise(order) if a != b]
         self.matcher = TextMatcher(evidence.words.words, pairs)
+        self.window = TextMatcher([evidence.words.words[n] for n in evidence.informative], ())
 
     # -- many sessions --
 
@@ -255,19 +256,23 @@ class RelaxedSearch:
             if tier == "some" and match == "auto":
                 full = evidence.weight_held
                 best = max((evidence.weight_of(masks[row]) for row in rows), default=0.0)
-                hits = hits[:SOME_AUTO_MAX] if best >= NEGLIGIBLE * full else []
-            found = [(hit, hit.keys) for hit in hits if passes(after, tier, hit.keys)]
+                hits = islice(hits, SOME_AUTO_MAX) if best >= NEGLIGIBLE * full else iter(())
+            found = [
+                (hit, hit.keys) for hit in islice((h for h in hits if passes(after, tier, h.keys)), want)
+            ]
             if found:
-                yield tier, found[:want]
+                yield tier, found
             want -= len(found)
             if want <= 0:
                 return
 
-    def _ordered(self, rows: Iterable[int]) -> list[Hit]:
+    def _ordered(self, rows: Iterable[int]) -> Iterator[Hit]:
         evidence = self._evidence
         full = evidence.mask_of(evidence.informative)
         masks = evidence.masks
         rough = sorted((-rounded(evidence.weight_of(masks.get(row, full))), -row) for row in rows)
         fine = sorted(self._scored(-row, masks.get(-row, full)) for _, row in rough[:FINE_EVENTS])
-        hits = [self._hit(row, (0, score, time, seq)) for score, time, seq, row in fine]
-        return hits + [self._hit(-row, (1, weight, row, 0)) for weight, row in rough[FINE_EVENTS:]]
+        for score, time, seq, row in fine:
+            yield self._hit(row, (0, score, time, seq))
+        for weight, row in rough[FINE_EVENTS:]:
+            yield self._hit(-row, (1, weight, row, 0))

@@ -248,4 +248,4 @@ class _Run:
             spans = find_literal(text, self.spec.query)
             return spans[0][0] if spans else None
         assert self._relaxed is not None, "a relaxed tier was searched"
-        return best_window_start(text, self._relaxed.matcher.spans(text), self.spec.snippet_chars)
+        return best_window_start(text, self._relaxed.window.spans(text), self.spec.snippet_chars)

@@ -18,7 +18,7 @@ TEXT_CHARS_MAX: Final = 20_000
 SNIPPET_CHARS_MAX: Final = 400_000
 """How much of a text is searched for the best window."""
 
-SPANS_EACH: Final = 200
+SPANS_EACH: Final = 20
 """Places of one word that a window is chosen among."""
 
 _TOKEN: Final = re.compile(f"[{TOKEN_CLASS}]+")

@@ -158,6 +158,11 @@ class Writer:
                 self._changed(visibility.settle(self._connection, before.state.header))
         return sid
 
+    def grow(self, sid: int, state: SessionState) -> None:
+        self._mark(sid)
+        values = (rows.encode_state(state), sid)
+        self._connection.execute("UPDATE session SET state = ? WHERE sid = ?", values)
+
     def _update(self, before: StoredSession, state: SessionState, values: tuple[SqlValue, ...]) -> None:
         sid = before.sid
         moved = before.state.header.cwd != state.header.cwd

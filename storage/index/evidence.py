@@ -19,7 +19,7 @@ from .relevance import word_weight
 from .schema import BLOCK_BITS, BLOCK_DOCUMENTS
 from .scope import Scope, Sql, joined, reach_conditions
 
-POSTINGS_MAX: Final = 15_000
+POSTINGS_MAX: Final = 10_000
 """Postings brought into Python for one search, about 1 us each with all that follows."""
 COMMON_SESSIONS: Final = 0.5
 COMMON_EVENTS: Final = 0.05

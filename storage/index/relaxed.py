@@ -27,7 +27,7 @@ from .text_match import TextMatcher
 
 FINE_SESSIONS: Final = 60
 FINE_EVENTS: Final = 50
-EVENTS_EACH: Final = 4
+EVENTS_EACH: Final = 3
 """Events of one session whose texts are read: those with the most weight, the newest among equals."""
 SOME_AUTO_MAX: Final = 20
 NEGLIGIBLE: Final = 0.2

@@ -306,7 +306,7 @@ class IndexModel:
                 candidates.sort(key=lambda item: (-sum(weights[n] for n in item[1]), -item[0].seq))
                 scored = sorted(
                     (-self.score(d, m, words.words, weights, pairs, mean, informative), -d.time, -d.seq)
-                    for d, m in candidates[:4]
+                    for d, m in candidates[:3]
                 )
                 score = session_score(
                     [-negative for negative, _, _ in scored], sum(weights[n] for n in sorted(union))

@@ -40,6 +40,8 @@ class ServiceConfig:
     ``sources`` are the logs to read; the embedded service reads none unless told.
     ``path`` names the index file; by default ``index.db`` in ``data_dir``.
     ``spill_retention``: how long and how much of the results above ``max_inline_bytes`` is kept.
+    ``canonical_workspaces``: spellings of one folder (links, trailing slash, drive letter's case, a git
+    worktree and its repository) are one workspace; off: exact text alone (SPEC 0).
     ``max_queued_searches`` bounds the waiting line; above it searches are answered BUSY.
     ``exact_abort_reasons``: an aborted search raises its signal's reason, as exact operations do (14 L37).
     """
@@ -51,6 +53,7 @@ class ServiceConfig:
     journal: bool = True
     watch: bool = True
     strict_conflicts: bool = False
+    canonical_workspaces: bool = False
     exact_abort_reasons: bool = False
     open_at: OpenAt = "startup"
     journal_mode: JournalMode = "wal"

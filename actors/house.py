@@ -11,6 +11,7 @@ import trio
 from ..protocol.limits import SearchLimits
 from ..storage.spill import SPILL_FOLDER, SpillStore
 from ..storage.store import StoreSettings, open_store
+from .aliases import Aliases
 from .config import ServiceConfig
 from .corpus import Corpus
 from .exact import Exact
@@ -48,6 +49,7 @@ class House:
     freshness: Freshness
     search: SearchActor
     cache: ParsedCache
+    aliases: Aliases
 
 
 async def run_house(
@@ -122,6 +124,7 @@ def _build(config: ServiceConfig, mounted: Mounted, storage: StorageActor) -> Ho
         freshness=freshness,
         search=search,
         cache=cache,
+        aliases=Aliases(storage),
     )
 
 

@@ -47,7 +47,7 @@ async def _workspaces(asked: Asked) -> JSON:
 async def _sessions(asked: Asked) -> JSON:
     """Sessions of some workspaces, newest first, with title and size: ``{sessions, total}``."""
     house = await asked.service.house()
-    caller = _caller(asked)
+    caller = await _caller(asked)
     entries = await house.corpus.entries(caller, (), asked.signal)
     shown = entries[: _limit(asked, 50)]
     rows: list[JSON] = []
@@ -78,7 +78,7 @@ async def _find_sessions(asked: Asked) -> JSON:
     event_clauses = parse_event_filters(params.get("event_filters"), allow_text=False)
     match = "auto" if params.get("match") is None else check_match(params.get("match"))
     search = SessionSearch(
-        caller=_caller(asked),
+        caller=await _caller(asked),
         query=normalise_query(params.get("query")),
         match=match,
         session_clauses=session_clauses,
@@ -98,7 +98,7 @@ async def _find_events(asked: Asked) -> JSON:
     event_clauses = parse_event_filters(params.get("event_filters"), allow_text=False)
     check_budget(event_clauses)
     search = EventSearch(
-        caller=_caller(asked),
+        caller=await _caller(asked),
         session_id=_text(asked, "session_id"),
         query=normalise_query(params.get("query")),
         match="auto" if params.get("match") is None else check_match(params.get("match")),
@@ -113,7 +113,7 @@ async def _find_events(asked: Asked) -> JSON:
 
 async def _lineage(asked: Asked) -> JSON:
     """``trace_session`` with titles."""
-    caller = _caller(asked)
+    caller = await _caller(asked)
     found = await asked.service.trace_session(caller, _text(asked, "session_id"), signal=asked.signal)
     lineage = confined_lineage(caller, found)
     ids = [lineage.target.header.id]
@@ -131,7 +131,7 @@ async def _lineage(asked: Asked) -> JSON:
 async def _events(asked: Asked) -> JSON:
     """One record for each event."""
     exact = await asked.service.exact()
-    records = await exact.list_events(_caller(asked), _text(asked, "session_id"), signal=asked.signal)
+    records = await exact.list_events(await _caller(asked), _text(asked, "session_id"), signal=asked.signal)
     return [event_record_row(record) for record in records]
 
 
@@ -139,7 +139,7 @@ async def _event_trace(asked: Asked) -> JSON:
     exact = await asked.service.exact()
     return event_trace_row(
         await exact.trace_event(
-            _caller(asked), _text(asked, "session_id"), asked.params.get("seq"), signal=asked.signal
+            await _caller(asked), _text(asked, "session_id"), asked.params.get("seq"), signal=asked.signal
         )
     )
 
@@ -148,7 +148,7 @@ async def _event(asked: Asked) -> JSON:
     exact = await asked.service.exact()
     return event_window_row(
         await exact.read_event(
-            _caller(asked),
+            await _caller(asked),
             _text(asked, "session_id"),
             asked.params.get("seq"),
             before=asked.params.get("before", 0),
@@ -198,11 +198,11 @@ async def _metrics(asked: Asked) -> JSON:
 
 
 async def _forget(asked: Asked) -> JSON:
-    await asked.service.forget(_caller(asked), _text(asked, "session_id"), signal=asked.signal)
+    await asked.service.forget(await _caller(asked), _text(asked, "session_id"), signal=asked.signal)
     return {}
 
 
-def _caller(asked: Asked) -> Caller:
+async def _caller(asked: Asked) -> Caller:
     """The operator, confined to ``workspaces`` when the request names some."""
     named = asked.params.get("workspaces")
     if named is None:

@@ -43,7 +43,7 @@ from ..protocol.records import (
 )
 from ..protocol.signal import Signal
 from ..protocol.steps import search_cut
-from ..protocol.wire.identity import EVERYTHING, Owner
+from ..protocol.wire.identity import EVERYTHING, Owner, Reach
 from ..storage.journal import PUBLISHED
 from ..storage.spill import SPILL_FOLDER, SpillStore
 from .config import ServiceConfig
@@ -219,8 +219,11 @@ class Service:
         call_id: str | None = None,
         deadline_ms: int | None = None,
         owner: str | None = None,
+        within: Reach = EVERYTHING,
     ) -> ToolResult:
         """Run one of the five tools with its deadline and spill stages. Failures are results with a code.
+
+        Args: owner: who keeps what spills. within: what the asker's token may see, whoever it speaks for.
 
         Raises: KeyError: no such tool; the signal's exact reason; Busy.
         """
@@ -228,13 +231,19 @@ class Service:
             ToolCall(
                 tool=tool,
                 arguments=arguments,
-                caller=caller,
+                caller=await self.widened(caller, within),
                 signal=signal or Signal(),
                 call_id=call_id,
                 deadline_ms=deadline_ms,
                 owner=owner,
             )
         )
+
+    async def widened(self, caller: Caller, within: Reach = EVERYTHING) -> Caller:
+        """The caller with all spellings of its workspaces, if the service accepts them; else itself."""
+        if not self.config.canonical_workspaces:
+            return caller
+        return await (await self.house()).aliases.of(caller, within)
 
     # -- service operations ----------------------------------------------------------------------
 

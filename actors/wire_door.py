@@ -68,7 +68,13 @@ class WireDoor:
     ) -> ToolAnswer:
         """Run one tool. A failed call raises its code and fixed text; the connection owns the deadline."""
         result = await self.service.call_tool(
-            tool, arguments, caller, signal=signal, call_id=call_id, owner=_spill_owner(caller, owner)
+            tool,
+            arguments,
+            caller,
+            signal=signal,
+            call_id=call_id,
+            owner=_spill_owner(caller, owner),
+            within=owner.reach,
         )
         if result.is_error:
             raise _failure(result)

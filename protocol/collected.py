@@ -27,6 +27,8 @@ class Caller:
     header: SessionHeader | None = None
     source: str | None = None
     workspaces: tuple[str | None, ...] | None = None
+    aliases: tuple[str, ...] = ()
+    """Other spellings of the same workspaces, found by the service when it is configured to (SPEC 14 L8)."""
 
 
 @attrs.frozen(kw_only=True)

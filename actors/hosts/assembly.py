@@ -38,7 +38,7 @@ def chosen_sources(data_dir: Path, given: tuple[Source, ...], *, retain: bool = 
 
 
 def host_config(
-    data_dir: Path, given: tuple[Source, ...], *, retain: bool = False, watch: bool
+    data_dir: Path, given: tuple[Source, ...], *, retain: bool = False, watch: bool, canonical: bool = False
 ) -> ServiceConfig:
     """The configuration of a shipped host on a data directory."""
     return ServiceConfig(
@@ -46,6 +46,7 @@ def host_config(
         sources=chosen_sources(data_dir, given, retain=retain),
         retain=retain,
         watch=watch,
+        canonical_workspaces=canonical,
         max_inline_bytes=INLINE_BYTES,
     )
 

@@ -56,12 +56,13 @@ def reach_of(caller: Caller) -> tuple[str | None, ...] | None:
     grants no authority (SPEC 10.7.2, 16.6.5).
     """
     if caller.kind == "operator":
-        return caller.workspaces
+        return None if caller.workspaces is None else (*caller.workspaces, *caller.aliases)
     if caller.kind == "workspace":
         named: tuple[str | None, ...] = caller.workspaces or ()
     else:
         named = (caller.header.cwd,) if caller.header is not None and caller.header.cwd is not None else ()
-    return tuple(cwd for cwd in named if cwd is not None and is_absolute(cwd))
+    own = tuple(cwd for cwd in named if cwd is not None and is_absolute(cwd))
+    return (*own, *caller.aliases) if own else ()
 
 
 def reach_clauses(caller: Caller) -> tuple[CwdClause, ...]:

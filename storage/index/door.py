@@ -332,6 +332,10 @@ class IndexReader(Protocol):
         """Damaged records of the sessions in reach, ``excluded`` not counted."""
         ...
 
+    def workspaces(self) -> list[str]:
+        """Every ``cwd`` that a session of this index ever had, in no order."""
+        ...
+
     def shares(self, reach: Reach) -> list[Share]:
         """``count`` and ``losses`` for each workspace that has readable sessions, by name, None first."""
         ...

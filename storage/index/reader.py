@@ -114,6 +114,10 @@ class Reader:
     def losses(self, reach: Reach) -> int:
         return self._sum("coalesce(sum(s.losses), 0)", reach_conditions(reach))
 
+    def workspaces(self) -> list[str]:
+        rows_ = self._connection.execute("SELECT cwd FROM workspace WHERE cwd IS NOT NULL").fetchall()
+        return [from_sql(cwd) for (cwd,) in rows_]
+
     def shares(self, reach: Reach) -> list[Share]:
         where = joined(reach_conditions(reach))
         found = self._connection.execute(

@@ -27,6 +27,11 @@ if TYPE_CHECKING:
     "--allow-plain-remote", is_flag=True, help="Listen beyond loopback without TLS. You were warned."
 )
 @click.option("--origin", "origins", multiple=True, help="A browser origin that may connect. Repeatable.")
+@click.option(
+    "--canonical-workspaces",
+    is_flag=True,
+    help="Take links, trailing slashes and git worktrees of one folder for one workspace.",
+)
 @click.option("--retain", is_flag=True, help="Keep copies of all logs, so that history outlives its source.")
 @click.option("--grace", type=click.FloatRange(0), default=5.0, show_default=True, help="Seconds to drain.")
 @click.option(
@@ -55,6 +60,7 @@ def serve(
     allow_plain_remote: bool,
     origins: tuple[str, ...],
     retain: bool,
+    canonical_workspaces: bool,
     grace: float,
     idle_exit: float | None,
     search_off: bool,
@@ -77,7 +83,7 @@ def serve(
     chosen = parse_sources(sources)
     configure_logging(log_format, verbose=verbose)
     data_dir = settings(ctx).data_dir.expanduser().absolute()
-    config = host_config(data_dir, chosen, retain=retain, watch=True)
+    config = host_config(data_dir, chosen, retain=retain, watch=True, canonical=canonical_workspaces)
     if search_off:
         config = attrs.evolve(config, open_at="never")
 

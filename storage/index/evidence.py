@@ -7,7 +7,7 @@ beyond it are looked up only where it matters: in the texts of candidates, and i
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import cached_property
 from typing import Final
 
@@ -17,7 +17,7 @@ from .looking import Looking
 from .query_words import QueryWords, Word, quoted, word_match
 from .relevance import word_weight
 from .schema import BLOCK_BITS, BLOCK_DOCUMENTS
-from .scope import Scope, Sql, joined, reach_conditions
+from .scope import Scope, Sql, joined, numbers, reach_conditions
 
 POSTINGS_MAX: Final = 10_000
 """Postings brought into Python for one search, about 1 us each with all that follows."""
@@ -31,6 +31,8 @@ SAMPLE_EVENTS: Final = 20_000
 """The newest events in reach, by which common words are told in a larger reach."""
 COMMON_TOTAL_MIN: Final = 8
 """Among fewer sessions (events, inside one session) no word is common: such counts say nothing."""
+
+_BLOCKS_OF: Final = f"SELECT DISTINCT f.rowid >> {BLOCK_BITS} AS block FROM"
 
 
 @attrs.frozen(kw_only=True)
@@ -149,11 +151,13 @@ class Evidence:
         found = []
         if frequent:
             match = " OR ".join(frequent)
-            first = f"SELECT f.rowid >> {BLOCK_BITS} FROM span AS f WHERE span MATCH ? AND f.rowid > 0"
+            first = (
+                f"SELECT f.rowid >> {BLOCK_BITS} AS block FROM span AS f WHERE span MATCH ? AND f.rowid > 0"
+            )
             found.append(Sql(first, (match,)) + scope.rows)
         if others:
             match = f"{{text parts}} : ({' OR '.join(others)})"
-            first = f"SELECT f.rowid >> {BLOCK_BITS} FROM fts AS f WHERE fts MATCH ?"
+            first = f"{_BLOCKS_OF} fts AS f WHERE fts MATCH ?"
             found.append(Sql(first, (match,)) + scope.rows)
         return found
 
@@ -229,20 +233,24 @@ class Evidence:
         each = [word_match(self.words.words[n], self._with_searches) for n in self.informative]
         return self.rows_matching(" AND ".join(f"({match})" for match in each), POSTINGS_MAX)
 
-    def blocks_holding(self, number: int) -> set[int]:
-        """The blocks in scope with a document that holds a word and passes every filter (SPEC 16.1.2)."""
+    def blocks_holding(self, number: int, among: Collection[int]) -> set[int]:
+        """Which of some blocks have a document that holds a word and passes every filter (SPEC 16.1.2)."""
         scope = self.looking.scope
         word = self.words.words[number]
         if scope.plain and all(len(alternative) == 1 for alternative in word.alternatives):
-            spans = self._span_blocks(word, scope)
-            found = self.looking.connection.execute(spans.text, spans.values).fetchall()
+            holding = self._span_blocks(word, scope)
         else:
-            found = self.looking.connection.execute(
-                f"SELECT DISTINCT f.rowid >> {BLOCK_BITS}"
-                " FROM fts AS f CROSS JOIN doc AS d ON d.doc = f.rowid"
+            match = word_match(word, self._with_searches)
+            holding = Sql(
+                f"{_BLOCKS_OF} fts AS f CROSS JOIN doc AS d ON d.doc = f.rowid"
                 f" WHERE fts MATCH ?{scope.rows.text} AND {scope.events.text}",
-                (word_match(word, self._with_searches), *scope.rows.values, *scope.events.values),
-            ).fetchall()
+                (match, *scope.rows.values, *scope.events.values),
+            )
+        wanted = "SELECT value FROM json_each(?)"
+        found = self.looking.connection.execute(
+            f"SELECT x.* FROM ({holding.text}) AS x WHERE x.block IN ({wanted})",
+            (*holding.values, numbers(among)),
+        ).fetchall()
         return {block for (block,) in found}
 
     def mask_of(self, numbers: Sequence[int]) -> int:

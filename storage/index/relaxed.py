@@ -8,8 +8,8 @@ scored from their texts and come first; the others follow in the order of their 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from collections.abc import Set as AbstractSet
 from functools import reduce
+from heapq import nsmallest
 from itertools import islice, pairwise
 from operator import or_
 from typing import Final
@@ -21,11 +21,13 @@ from ...protocol.records import Match, Tier
 from .evidence import Evidence
 from .looking import Looking
 from .ranked import Group, Hit, Keys, passes
-from .relevance import BEST_EVENTS, event_score, rounded, session_score, speaker_share
+from .relevance import BEST_EVENTS, SESSION_SHARE, event_score, rounded, session_score, speaker_share
 from .schema import BLOCK_BITS
 from .text_match import TextMatcher
 
 FINE_SESSIONS: Final = 60
+ROUGH_SESSIONS: Final = 400
+"""Sessions that get a rough score and are asked for words beyond the budget: those that hold most."""
 FINE_EVENTS: Final = 50
 EVENTS_EACH: Final = 3
 """Events of one session whose texts are read: those with the most weight, the newest among equals."""
@@ -52,6 +54,10 @@ class _Candidate:
     mask: int = 0
     held: float = 0.0
     rough: float = 0.0
+
+
+def _promise(candidate: _Candidate) -> tuple[float, int, int]:
+    return -candidate.held, -len(candidate.rows), -candidate.sid
 
 
 class RelaxedSearch:
@@ -116,28 +122,35 @@ class RelaxedSearch:
                 found[sid] = _Candidate(sid, rows)
         if looking.tools:
             self._drop_copies(found)
-        over = self._over_budget(blocks.keys())
         mask_of = masks.__getitem__
-        for sid, candidate in found.items():
-            held = [mask_of(row) for row in candidate.rows]
-            candidate.mask = reduce(or_, held, over.get(sid, 0))
-            self._rate(candidate, held)
+        weight_of = evidence.weight_of
+        for candidate in found.values():
+            candidate.mask = reduce(or_, map(mask_of, candidate.rows))
+            candidate.held = weight_of(candidate.mask)
+            candidate.rough = SESSION_SHARE * candidate.held
+        best = (
+            found.values()
+            if len(found) <= ROUGH_SESSIONS
+            else nsmallest(ROUGH_SESSIONS, found.values(), _promise)
+        )
+        self._rate(list(best))
         return list(found.values())
 
-    def _over_budget(self, blocks: AbstractSet[int]) -> dict[int, int]:
-        """Which words beyond the budget the sessions of these blocks hold."""
-        found: dict[int, int] = {}
-        for number in self._evidence.over_budget:
-            for block in self._evidence.blocks_holding(number) & blocks:
-                sid = self._looking.sids[block]
-                found[sid] = found.get(sid, 0) | 1 << number
-        return found
-
-    def _rate(self, candidate: _Candidate, held: list[int]) -> None:
-        weight_of = self._evidence.weight_of
-        best = sorted(map(weight_of, held), reverse=True)[: len(BEST_EVENTS)]
-        candidate.held = weight_of(candidate.mask)
-        candidate.rough = rounded(session_score(best, candidate.held))
+    def _rate(self, candidates: list[_Candidate]) -> None:
+        """The rough scores of some candidates, words beyond the budget included."""
+        evidence = self._evidence
+        by_block: dict[int, _Candidate] = {}
+        for candidate in candidates:
+            for row in candidate.rows:
+                by_block[row >> BLOCK_BITS] = candidate
+        for number in evidence.over_budget:
+            for block in evidence.blocks_holding(number, by_block):
+                by_block[block].mask |= 1 << number
+        weight_of, masks = evidence.weight_of, evidence.masks
+        for candidate in candidates:
+            best = sorted([weight_of(masks[row]) for row in candidate.rows], reverse=True)
+            candidate.held = weight_of(candidate.mask)
+            candidate.rough = rounded(session_score(best[: len(BEST_EVENTS)], candidate.held))
 
     def _drop_copies(self, found: dict[int, _Candidate]) -> None:
         """Leave out rows that are copies of events shown elsewhere, and sessions without any other."""

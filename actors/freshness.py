@@ -102,6 +102,7 @@ class Freshness:
 
         Raises: QueryError PERSISTENCE_FAILED in strict mode; the signal's reason between providers.
         """
+        await self.storage.take_in()
         if self.storage.is_behind():
             await self._catch_up(signal)
         await self.reconciler.run(signal)
@@ -200,18 +201,20 @@ class Freshness:
 
     async def _read(self, current: _Round) -> None:
         stopped = False
-        steps = await self.storage.write(
+        retains = any(source.retain for source in self.sources)
+        write = self.storage.write if retains else self.storage.write_index
+        steps = await write(
             lambda store: _begin(store, current.full, first=self._first, stopped=lambda: stopped)
         )
         try:
-            while (progress := await self.storage.write(lambda _: next(steps, None))) is not None:
+            while (progress := await write(lambda _: next(steps, None))) is not None:
                 self._progress = progress
                 for report in current.reports:
                     report(progress.bytes_done, progress.bytes_total, "bytes")
         finally:
             stopped = True
             with trio.CancelScope(shield=True):  # one bounded step: what was taken is marked again
-                self.unread_logs = await self.storage.write(lambda store: _end(store, steps))
+                self.unread_logs = await write(lambda store: _end(store, steps))
         self._first = False
         self._progress = None
 

@@ -1,13 +1,12 @@
 """Publishing: attach, append, detach. What runtimes tell the service, committed before it is acknowledged.
 
-Order of one append: judge the batch against the stored log, commit the new events to the journal, then,
-in the same hop, extend the index by just those events. The journal is canonical: if the index cannot take
-them, the append still stands and the index catches up later.
+Order of one append: judge the batch against the stored log, commit the new events to the journal, then
+tell the index of just those events; it takes them in before the next search looks. The journal is
+canonical: if the index cannot take them, the append still stands and the index catches up later.
 """
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable, Sequence
 from typing import TypeVar
@@ -26,14 +25,13 @@ from ..protocol.wire.codes import WireCode, WireError
 from ..protocol.wire.identity import Owner
 from ..storage.index.door import SessionState
 from ..storage.journal import Batch, Forgotten, HeaderConflict, JournalRefusal, JournalSession
-from ..storage.projection import Change, Projection
+from ..storage.news import News
+from ..storage.projection import Projection
 from ..storage.store import Store
 from .live import LiveSession, LiveStore
 from .pool import HEAVY_EVENTS
 from .storage import StorageActor
 from .wire_service import Attached
-
-logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -229,11 +227,12 @@ class Publishing:
             raise WireError(WireCode.INVALID_EVENT, _surface_defect(events, projection.broken))
         length = session.length + len(events)
         state = _titled(self._state(session, length), projection)
+        news = News(session.key, session.sid, change, state)
         with trio.CancelScope(shield=True):  # stored and known to be stored are one
             try:
-                await self.storage.append(lambda store: _store_news(store, session, events, change, state))
+                await self.storage.append(_batch(session, events), news)
             except Exception:
-                if session.journal_sid is not None:  # the journal commits first and may have it all the same
+                if session.journal_sid is not None:  # a commit that failed may be on the disk all the same
                     self.storage.mark_behind(session.key)
                 raise
             session.projection = projection
@@ -266,11 +265,11 @@ class Publishing:
         journal_sid = session.journal_sid
         if journal_sid is None or (last is not None and first >= end):
             return []
-        return await self.storage.read(
-            lambda reader: (
-                [event for page in reader.journal.read_all(journal_sid, first) for event in page]
+        return await self.storage.read_journal(
+            lambda journal: (
+                [event for page in journal.read_all(journal_sid, first) for event in page]
                 if last is None
-                else reader.journal.read_events(journal_sid, first, last)
+                else journal.read_events(journal_sid, first, last)
             )
         )
 
@@ -333,33 +332,16 @@ def _surface_defect(events: Sequence[Event], code: str) -> str:
     return f"the events break the surface rules ({code})"
 
 
+def _batch(session: LiveSession, events: Sequence[Event]) -> Batch | None:
+    """What the journal is given; None for a session that is kept in memory."""
+    if session.journal_sid is None:
+        return None
+    return Batch(sid=session.journal_sid, from_seq=session.length, events=events)
+
+
 def _titled(state: SessionState, projection: Projection) -> SessionState:
     title, error = projection.title()
     return attrs.evolve(state, title=title, title_error=error)
-
-
-def _store_news(
-    store: Store, session: LiveSession, events: Sequence[Event], change: Change, state: SessionState
-) -> None:
-    """In the writer thread: journal first, then the index; one transaction each, shared by a group."""
-    if session.journal_sid is not None:
-        (result,) = store.journal.commit(
-            [Batch(sid=session.journal_sid, from_seq=session.length, events=events)]
-        )
-        if isinstance(result, JournalRefusal):
-            raise result
-    try:
-        if store.is_behind(session.key):
-            store.catch_up(session.key)  # what is missing, these events included
-        else:
-            with store.index.transaction():
-                change.apply(store.index, session.sid)
-                store.index.put_session(session.key, state)
-    except Exception:
-        if session.journal_sid is None:
-            raise
-        logger.exception("the index did not take an append; it catches up from the journal")
-        store.mark_behind(session.key)
 
 
 def _catch_up(store: Store, key: SessionKey, state: SessionState) -> None:

@@ -34,10 +34,7 @@ async def house_statistics(house: House, data_dir: Path | None) -> dict[str, JSO
             "refused": search.refused,
         },
         "reads_under_way": house.exact.pool.under_way,
-        "writes": storage.writes,
-        "appends": storage.appends,
-        "append_groups": storage.groups,
-        "appends_queued": storage.appends_queued,
+        **storage.statistics(),
         "index": await storage.read(_index),
         "sources": await _sources(house),
         "parsed_cache": {

@@ -1,16 +1,19 @@
-"""The storage actor: one writer, a few read-only snapshot readers, each in a thread of its own turn.
+"""The storage actor: the owner of both databases, their writers and their readers.
 
-Writes go through one lane in arrival order and are never thrown away once begun. Appends that wait for
-the lane together are committed together (group commit): whoever gets the lane first commits for all.
+Two threads write. The journal's commits appends, all that wait at that moment in one transaction with one
+``fsync``; it also runs what changes both files. The index's takes in what was appended, merges, and reads
+logs: none of this keeps an acknowledgement waiting, and a commit that waits for the disk keeps no search
+waiting. An append that was acknowledged before a search began is found by it (SPEC 6.10).
+
 Queries take a free reader; a cancelled one interrupts its statement and waits for the thread.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from typing import Final, Generic, TypeVar
+from typing import TypeVar
 
 import attrs
 import outcome
@@ -18,31 +21,21 @@ import trio
 
 from ..protocol.errors import Code, QueryError
 from ..protocol.header import SessionHeader
+from ..protocol.json_value import JSON
 from ..protocol.outward import SessionKey
 from ..protocol.signal import Signal
 from ..storage import sqlite
 from ..storage.index.door import IndexReader
-from ..storage.journal.tombstones import Tombstones
-from ..storage.run_query import run_query
+from ..storage.journal import Batch, JournalReader, JournalRefusal
+from ..storage.news import News, put_news
 from ..storage.sources.freshness import Freshness as Marks
 from ..storage.store import Store, StoreReader
+from .index_side import IndexSide
+from .reader_pool import ReaderPool
+from .worker import GroupWorker
 
 T = TypeVar("T")
 logger = logging.getLogger(__name__)
-
-GROUP_MAX: Final = 128
-"""Appends committed together at most: more are no cheaper each than 16, and hold the lane longer."""
-IDLE_S: Final = 0.05
-"""Merging waits for this much silence of the lane; a merge step then costs a few ms."""
-MERGE_PAGES: Final = 64
-
-
-@attrs.define(eq=False)
-class _Append(Generic[T]):
-    """One append waiting for the lane. ``result`` is set by whoever commits it."""
-
-    work: Callable[[Store], T]
-    result: outcome.Outcome[T] | None = None
 
 
 @attrs.define(eq=False)
@@ -50,181 +43,161 @@ class StorageActor:
     """Owner of the store. Made by ``open_storage``, which also closes it."""
 
     _store: Store
-    _search_readers: _Readers
-    _read_readers: _Readers
+    _search_readers: ReaderPool
+    _read_readers: ReaderPool
     _point_reader: StoreReader
-    _lane: trio.Lock = attrs.field(factory=trio.Lock, init=False)
-    _pending: list[_Append[object]] = attrs.field(factory=list, init=False)
-    _hops: trio.CapacityLimiter = attrs.field(factory=lambda: trio.CapacityLimiter(1), init=False)
-    _written: trio.Event = attrs.field(factory=trio.Event, init=False)
+    _journal: GroupWorker[Batch, int] = attrs.field(init=False)
+    _index: IndexSide = attrs.field(init=False)
     writes: int = attrs.field(default=0, init=False)
+    """Appends, and writes of other kinds."""
     appends: int = attrs.field(default=0, init=False)
     groups: int = attrs.field(default=0, init=False)
+    """Transactions of the journal that appends were committed in."""
+
+    def __attrs_post_init__(self) -> None:
+        self._journal = GroupWorker("session-query journal", self._commit)
+        self._index = IndexSide(self._store, self._journal, (self._search_readers, self._read_readers))
+
+    # -- writing ---------------------------------------------------------------------------------
 
     async def write(self, work: Callable[[Store], T], signal: Signal | None = None) -> T:
-        """Run ``work(store)`` in the writer thread, alone. It commits or rolls back before it returns.
+        """Run ``work(store)`` with both files to itself. It commits or rolls back before it returns.
 
-        Raises: what ``work`` raised; the signal's exact reason when it aborted before the lane was free.
+        Raises: what ``work`` raised; the signal's exact reason when it aborted before its turn came.
         Cancellation: while waiting, at once; a write that has begun is awaited (SPEC 6.14.3).
         """
-        async with self._lane:
-            if signal is not None:
-                signal.raise_if_aborted()
-            with trio.CancelScope(shield=True):  # bounded by the work: a commit may not be half known
-                result = await trio.to_thread.run_sync(outcome.capture, work, self._store, limiter=self._hops)
-            self.writes += 1
-            self._written.set()
-        return result.unwrap()
+        self.writes += 1
+        before = None if signal is None else signal.raise_if_aborted
+        return await self._index.work(work, thread=self._journal, before=before)
 
-    async def append(self, work: Callable[[Store], T]) -> T:
-        """Run one append, together with all that wait at that moment. Each has its own outcome.
+    async def write_index(self, work: Callable[[Store], T]) -> T:
+        """As ``write``, for work that leaves the journal alone: appends are committed meanwhile."""
+        self.writes += 1
+        return await self._index.work(work)
 
-        ``work`` opens no transaction of its own on the journal: see ``Store.grouped``.
-        Raises: QueryError PERSISTENCE_FAILED when a database cannot be written; repeating is safe.
-        Cancellation: awaited, then it goes on; the append is durable or failed by then.
+    async def append(self, batch: Batch | None, news: News) -> None:
+        """Commit one batch to the journal, together with all that wait at that moment.
+
+        ``news``: what it changes in the index, which takes it in before the next search looks. ``batch``
+        None: the session is kept nowhere else, and is in the index when this returns.
+        Raises: JournalRefusal; QueryError PERSISTENCE_FAILED when it cannot be written (a full disk);
+            repeating is safe. Cancellation: awaited, then it goes on; it is stored or failed by then.
         """
-        job: _Append[T] = _Append(work)
-        self._pending.append(job)  # type: ignore[arg-type]  # results are opaque in the queue
-        with trio.CancelScope(shield=True):
-            async with self._lane:
-                if job.result is None:
-                    await self._commit_pending()
-        await trio.lowlevel.checkpoint_if_cancelled()
-        assert job.result is not None
         try:
-            return job.result.unwrap()
+            if batch is None:
+                await self._index.work(lambda store: put_news(store.index, [news]))
+            else:
+                await self._index.room()
+                await self._journal.do(batch)
+                self._index.tell(news)
         except sqlite.Error as exc:
             logger.warning("an append could not be stored: %s", exc)
             raise QueryError(Code.PERSISTENCE_FAILED, "the store cannot be written") from exc
+        self.writes += 1
+        self.appends += 1
+        await trio.lowlevel.checkpoint_if_cancelled()
 
-    async def _commit_pending(self) -> None:
-        group, self._pending = self._pending[:GROUP_MAX], self._pending[GROUP_MAX:]
-        works = [job.work for job in group]
-        results = await trio.to_thread.run_sync(_run_group, self._store, works, limiter=self._hops)
-        for job, result in zip(group, results, strict=True):
-            job.result = result
-        self.writes += len(group)
-        self.appends += len(group)
+    def _commit(self, batches: Sequence[Batch]) -> list[outcome.Outcome[int]]:
+        """In the journal's thread: one transaction for all, one outcome for each."""
         self.groups += 1
-        self._written.set()
+        return [
+            outcome.Error(result) if isinstance(result, JournalRefusal) else outcome.Value(result)
+            for result in self._store.journal.commit(batches)
+        ]
 
     def mark_behind(self, key: SessionKey) -> None:
         """The journal may hold something of this session that the index does not."""
         self._store.mark_behind(key)
+        self._index.stir()
 
     def is_forgotten(self, header: SessionHeader) -> bool:
         """Whether a session of this identity was forgotten. Costs a set look-up unless its id was."""
-        if not self._store.journal.tombstones.knows(header.id):
-            return False
-        return Tombstones(self._point_reader.journal.connection).forgotten(header, None)
+        return self._store.journal.tombstones.forgotten(header, None)
 
     def is_behind(self) -> bool:
-        """Whether the index misses something that the journal has."""
+        """Whether the index misses something that the journal has, beside what waits to be taken in."""
         return self._store.is_behind()
 
-    @property
-    def appends_queued(self) -> int:
-        """Appends that wait for the lane."""
-        return len(self._pending)
+    def statistics(self) -> dict[str, JSON]:
+        """Counters for the operator: what was written, and what it cost the index."""
+        return {
+            "writes": self.writes,
+            "appends": self.appends,
+            "append_groups": self.groups,
+            "appends_queued": self._journal.queued,
+            "appended_unindexed": self._index.waiting,
+            "index_turns": self._index.turns.told(),
+            "merge_steps": self._index.merges.told(),
+        }
+
+    async def take_in(self) -> None:
+        """Let the index take in everything whose append has returned. Nothing to do costs nothing."""
+        await self._index.take_in()
 
     def marks(self) -> Marks:
         """What may have changed in the sources; the one part of the store that threads share."""
         return self._store.sources.freshness
 
+    # -- reading ---------------------------------------------------------------------------------
+
     async def search(self, query: Callable[[IndexReader], T]) -> T:
-        """Run one search statement on a search reader, inside one snapshot."""
-        return await self._search_readers.run(query)
+        """Run one search on a search reader, inside one snapshot that has all appends until now."""
+        await self._index.take_in()
+        return await self._search_readers.run_store(lambda reader: query(reader.index))
 
     async def read(self, query: Callable[[StoreReader], T]) -> T:
-        """Run one bounded read in a thread, inside one snapshot of the index."""
+        """Run one bounded read in a thread, inside one snapshot that has all appends until now."""
+        await self._index.take_in()
         return await self._read_readers.run_store(query)
 
+    async def read_journal(self, query: Callable[[JournalReader], T]) -> T:
+        """Run one bounded read of the journal alone; the index may be any way behind it."""
+        return await self._read_readers.run_store(lambda reader: query(reader.journal))
+
     def point(self, query: Callable[[StoreReader], T]) -> T:
-        """Run a point read by key in the loop: 10-30 us warm, where a thread hop costs 200-400 us."""
+        """Run a point read by key in the loop: 10-30 us warm, where a thread hop costs 200-400 us.
+
+        Its snapshot may lack the latest appends to live sessions: their length, title and documents.
+        """
         with self._point_reader.index.snapshot():
             return query(self._point_reader)
 
-    async def run_idle(self) -> None:
-        """Merge index segments when nobody writes; ends only by cancellation."""
-        while True:
-            await self._written.wait()
-            self._written = trio.Event()
-            more = True
-            while more:
-                with trio.move_on_after(IDLE_S):
-                    await self._written.wait()
-                    self._written = trio.Event()
-                    continue
-                try:
-                    more = await self.write(_merge)
-                except sqlite.Error as exc:  # a full disk, mostly: merging can wait, searches cannot
-                    logger.warning("merging the index failed, the next write tries again: %s", exc)
-                    more = False
-                self._written = trio.Event()
+    # -- life ------------------------------------------------------------------------------------
 
+    async def run(self) -> None:
+        """The upkeep of the index; ends only by cancellation."""
+        await self._index.run()
 
-def _merge(store: Store) -> bool:
-    return store.index.merge_step(MERGE_PAGES)
-
-
-def _run_group(store: Store, works: list[Callable[[Store], object]]) -> list[outcome.Outcome[object]]:
-    """In the writer thread: all appends of a group in one transaction of each database."""
-    try:
-        with store.grouped():
-            results: list[outcome.Outcome[object]] = [outcome.capture(work, store) for work in works]
-    except Exception as exc:  # the commit failed (disk full): nothing of the group is stored
-        return [outcome.Error(exc) for _ in works]
-    return results
-
-
-@attrs.define(eq=False)
-class _Readers:
-    """A pool of readers; each has one owner at a time."""
-
-    readers: list[StoreReader]
-    _free: list[StoreReader] = attrs.field(init=False)
-    _slots: trio.CapacityLimiter = attrs.field(init=False)
-    _threads: trio.CapacityLimiter = attrs.field(init=False)
-
-    def __attrs_post_init__(self) -> None:
-        self._free = list(self.readers)
-        self._slots = trio.CapacityLimiter(len(self.readers))
-        self._threads = trio.CapacityLimiter(len(self.readers))
-
-    async def run(self, query: Callable[[IndexReader], T]) -> T:
-        return await self.run_store(lambda reader: query(reader.index))
-
-    async def run_store(self, query: Callable[[StoreReader], T]) -> T:
-        async with self._slots:
-            reader = self._free.pop()
-            try:
-                return await run_query(
-                    reader.connection, lambda _: _in_snapshot(reader, query), limiter=self._threads
-                )
-            finally:
-                self._free.append(reader)
-
-
-def _in_snapshot(reader: StoreReader, query: Callable[[StoreReader], T]) -> T:
-    with reader.index.snapshot():
-        return query(reader)
+    async def close(self) -> None:
+        """Take in what waits and end both threads."""
+        try:
+            await self._index.close()
+        finally:
+            await self._journal.close()
 
 
 @asynccontextmanager
 async def open_storage(
     open_store: Callable[[], Store], *, search_readers: int, read_readers: int = 2
 ) -> AsyncIterator[StorageActor]:
-    """Open the store in a thread, run its idle work, close it when the block ends (shielded).
+    """Open the store in a thread, run its upkeep, close it when the block ends (shielded).
 
     Raises: QueryError INDEX_FAILED, PERSISTENCE_FAILED as ``open_store`` does; nothing stays open then.
     """
     store = await trio.to_thread.run_sync(open_store)
     readers: list[StoreReader] = []
+    actor: StorageActor | None = None
     try:
-        actor = await trio.to_thread.run_sync(_with_readers, store, readers, search_readers, read_readers)
+        await trio.to_thread.run_sync(_open_readers, store, readers, search_readers + read_readers + 1)
+        actor = StorageActor(
+            store,
+            ReaderPool(readers[:search_readers]),
+            ReaderPool(readers[search_readers:-1]),
+            readers[-1],
+        )
         failure: Exception | None = None
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(actor.run_idle)
+            nursery.start_soon(actor.run)
             try:
                 yield actor
             except Exception as exc:  # handed on outside the nursery, so that it stays what it is
@@ -233,17 +206,21 @@ async def open_storage(
         if failure is not None:
             raise failure
     finally:
-        with trio.CancelScope(shield=True):  # bounded: closing files
-            await trio.to_thread.run_sync(_close, store, readers)
+        with trio.CancelScope(shield=True):  # bounded: what waits is indexed, files are closed
+            try:
+                if actor is not None:
+                    await actor.close()
+            finally:
+                await trio.to_thread.run_sync(_close, store, readers)
 
 
-def _with_readers(store: Store, opened: list[StoreReader], search: int, read: int) -> StorageActor:
+def _open_readers(store: Store, opened: list[StoreReader], count: int) -> None:
     try:
-        for _ in range(search + read + 1):
-            opened.append(store.open_reader())  # noqa: PERF401 - on a failure those before it are closed
+        for _ in range(count):
+            reader = store.open_reader()
+            opened.append(reader)
     except Exception as exc:
         raise QueryError(Code.INDEX_FAILED, "no reader could be opened") from exc
-    return StorageActor(store, _Readers(opened[:search]), _Readers(opened[search:-1]), opened[-1])
 
 
 def _close(store: Store, readers: list[StoreReader]) -> None:

@@ -220,13 +220,24 @@ def snapshot(connection: Connection) -> Iterator[None]:
             connection.execute("ROLLBACK")
 
 
-def empty_log(connection: Connection) -> bool:
+def checkpoint(connection: Connection) -> None:
+    """Copy as much of the write-ahead log into the database file as no reader keeps from it."""
+    connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+
+
+def empty_log(connection: Connection, *, wait: bool = True) -> bool:
     """Move the write-ahead log into the database file and truncate it to nothing (SPEC 16.10).
 
     Returns: False if a reader still needs the log: ask again when it has finished. True as well where
-    there is no write-ahead log. Waits at most ``BUSY_TIMEOUT_MS``.
+    there is no write-ahead log. Waits for readers at most ``BUSY_TIMEOUT_MS``, or not at all.
     """
-    rows = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    try:
+        if not wait:
+            connection.execute("PRAGMA busy_timeout=0").fetchall()
+        rows = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    finally:
+        if not wait:
+            connection.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}").fetchall()
     return not rows or rows[0][0] == 0
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
@@ -29,6 +29,7 @@ from .index.writer import open_writer as open_index_writer
 from .journal import PUBLISHED, Journal, JournalReader
 from .journal.schema import SCHEMA as JOURNAL_SCHEMA
 from .lock import LOCK_NAME, DataLock, Holder, acquire, find_owner
+from .news import News, put_news
 from .readers.registry import READERS
 from .readers.seam import Reader
 from .sources.catalog_schema import CATALOG_TABLES, CATALOG_VERSION, create_catalog
@@ -115,6 +116,7 @@ class Store:
     """The last owner did not close the store: it was killed, or the machine stopped."""
     _locks: list[DataLock] = attrs.field(factory=list)
     _behind: set[SessionKey] = attrs.field(factory=set)
+    _caught: dict[SessionKey, int] = attrs.field(factory=dict)
     _closed: bool = False
     _closing: ExitStack = attrs.field(factory=ExitStack)
 
@@ -128,19 +130,26 @@ class Store:
             raise
         return StoreReader(index, open_index_reader(index), JournalReader(journal))
 
-    @contextmanager
-    def grouped(self) -> Iterator[None]:
-        """One transaction of each database around several appends; those inside become savepoints.
+    def take_news(self, news: Sequence[News]) -> None:
+        """Index what was appended. If the index cannot take it, its sessions are behind until ``catch_up``.
 
-        The journal commits first. If the index then cannot, the journal holds more than was acknowledged,
-        which repeating the append finds equal, and the index catches up.
+        News of sessions that are behind are passed over: the journal holds them.
         """
+        fresh = [one for one in news if one.key not in self._behind and not self._has(one)]
         try:
-            with self.index.transaction(), sqlite.transaction(self.journal.connection):
-                yield
-        except BaseException:
-            self.journal.rolled_back()
-            raise
+            put_news(self.index, fresh)
+        except Exception:
+            logger.exception("the index did not take what was appended; it catches up from the journal")
+            self._behind.update(one.key for one in fresh)
+
+    def _has(self, news: News) -> bool:
+        """Whether a session's catching up was ahead of what is told of it now."""
+        caught = self._caught.get(news.key)
+        if caught is None:
+            return False
+        if news.state.length > caught:
+            del self._caught[news.key]
+        return news.state.length <= caught
 
     def mark_behind(self, key: SessionKey) -> None:
         """The index did not take what the journal has of this session."""
@@ -159,6 +168,10 @@ class Store:
         for one in [key] if key is not None else list(self._behind):
             count += catch_up_one(self.journal, self.index, one)
             self._behind.discard(one)
+            stored = self.journal.find(one)
+            self._caught.pop(one, None)
+            if key is None and stored is not None:
+                self._caught[one] = stored.length  # what is told later may be in it already
         return count
 
     def announce(self, url: str) -> None:
@@ -267,7 +280,9 @@ def _open_rest(settings: StoreSettings, paths: _Paths, journal: Journal, stack: 
     ranks = {name: READER_RANK + at for at, name in enumerate(settings.readers)}
     in_step = _take_clean_mark(journal, index)
     reader = open_index_reader(reading)
-    sources = open_sources(connection, index, reader, journal, settings.readers, ranks)
+    copies = sqlite.connect_reader(paths.journal)  # logs are read while another thread commits appends
+    stack.callback(copies.close)
+    sources = open_sources(connection, index, reader, journal, settings.readers, ranks, JournalReader(copies))
     sources.use(settings.sources)
     forgetting = Forgetting(connection, index, reader, journal, sources)
     if not in_step:

@@ -36,42 +36,51 @@ def _digest(kind: str, content: bytes) -> bytes:
 
 
 class Tombstones:
-    """The tombstones of one journal. The ids are held in memory: nearly every question ends there."""
+    """The tombstones of one journal, held in memory as well: every new session of every log is asked for.
+
+    Questions touch no connection, so whoever reads logs may ask while another thread commits appends.
+    """
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        rows = connection.execute("SELECT DISTINCT id FROM tombstone").fetchall()
-        self._ids = {identity for (identity,) in rows}
+        self._held: dict[bytes, set[bytes]] = {}
+        self.reload()
+
+    def reload(self) -> None:
+        """Hold what is stored: at the start, and when a transaction that added to it was undone."""
+        held: dict[bytes, set[bytes]] = {}
+        for identity, digest in self._connection.execute("SELECT id, digest FROM tombstone").fetchall():
+            held.setdefault(identity, set()).add(digest)
+        self._held = held
 
     def add(self, source: str, header: SessionHeader, first: Event | None, now_ms: int) -> None:
         """Remember that this session was forgotten. Inside the caller's transaction, if it has one."""
-        identity = blob(header.id)
+        identity, found = blob(header.id), digests(header, first)
         self._connection.executemany(
             "INSERT OR REPLACE INTO tombstone VALUES (?, ?, ?, ?)",
-            [(identity, digest, source, now_ms) for digest in digests(header, first)],
+            [(identity, digest, source, now_ms) for digest in found],
         )
-        self._ids.add(identity)
+        self._held[identity] = self._held.get(identity, set()).union(found)
 
     def ids(self) -> list[str]:
         """The ids of everything forgotten."""
-        return [identity.decode("utf-8", "surrogatepass") for identity in self._ids]
+        return [identity.decode("utf-8", "surrogatepass") for identity in tuple(self._held)]
 
     def knows(self, session_id: str) -> bool:
         """Whether some session with this id was forgotten."""
-        return blob(session_id) in self._ids
+        return blob(session_id) in self._held
 
     def forgotten(self, header: SessionHeader, first: Event | None) -> bool:
         """Whether this session, from whatever source, was forgotten. ``first``: its first event, if known."""
-        identity = blob(header.id)
-        if identity not in self._ids:
-            return False
-        return any(self._holds(identity, digest) for digest in digests(header, first))
+        held = self._held.get(blob(header.id))
+        return held is not None and not held.isdisjoint(digests(header, first))
 
     def remove(self, header: SessionHeader, first: Event | None) -> bool:
         """Let a forgotten session come back. True if it had been forgotten."""
-        identity = blob(header.id)
+        identity, found = blob(header.id), digests(header, first)
         sql = "DELETE FROM tombstone WHERE id = ? AND digest = ?"
-        removed = [self._connection.execute(sql, (identity, one)).rowcount for one in digests(header, first)]
+        removed = [self._connection.execute(sql, (identity, one)).rowcount for one in found]
+        self.reload()
         return any(removed)
 
     def listing(self) -> Iterable[tuple[str, str, int]]:
@@ -79,7 +88,3 @@ class Tombstones:
         sql = "SELECT source, id, max(forgotten_ms) FROM tombstone GROUP BY source, id ORDER BY 3, 2"
         rows = self._connection.execute(sql).fetchall()
         return [(source, identity.decode("utf-8", "replace"), ms) for source, identity, ms in rows]
-
-    def _holds(self, identity: bytes, digest: bytes) -> bool:
-        sql = "SELECT 1 FROM tombstone WHERE id = ? AND digest = ?"
-        return bool(self._connection.execute(sql, (identity, digest)).fetchall())

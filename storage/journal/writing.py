@@ -7,6 +7,7 @@ nothing; a failure of the disk (``sqlite.Error``) undoes the whole call and leav
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from ...protocol.event import Event
 from ...protocol.header import SessionHeader, compatible
@@ -111,10 +112,6 @@ class Journal(JournalReader):
         self._ends.update(ends)
         return results
 
-    def rolled_back(self) -> None:
-        """Tell the journal that a transaction around its own was undone."""
-        self._ends.clear()
-
     def retain(self, copies: Sequence[Copy]) -> None:
         """Keep copies of foreign sessions' events so that their history outlives their source.
 
@@ -130,18 +127,28 @@ class Journal(JournalReader):
 
         The words are gone from the database file; call ``purge`` for the write-ahead log.
         """
-        with transaction(self.connection):
-            stored = self.find_sid(sid)
-            if stored is None:
-                return False
+        stored = self.find_sid(sid)
+        if stored is None:
+            return False
+        with self._burying():
             self.tombstones.add(stored.key.source, stored.header, self.read_event(sid, 0), now_ms)
             self._delete(sid)
         return True
 
     def bury(self, source: str, header: SessionHeader, first: Event | None, now_ms: int) -> None:
         """Leave a tombstone for a session that the journal itself does not hold."""
-        with transaction(self.connection):
+        with self._burying():
             self.tombstones.add(source, header, first, now_ms)
+
+    @contextmanager
+    def _burying(self) -> Iterator[None]:
+        """A transaction that adds tombstones; undone, they are forgotten as well."""
+        try:
+            with transaction(self.connection):
+                yield
+        except BaseException:
+            self.tombstones.reload()
+            raise
 
     def drop_copy(self, sid: int) -> None:
         """Delete a retained copy without a tombstone: its session may be read again."""

@@ -19,7 +19,7 @@ import attrs
 from ...protocol.event import Event
 from ...protocol.header import SessionHeader
 from ..index.door import IndexReader, IndexWriter
-from ..journal import Journal
+from ..journal import Journal, JournalReader
 from ..readers.seam import Reader
 from ..sqlite import Connection
 from .catalog import Catalog
@@ -258,15 +258,20 @@ def open_sources(
     journal: Journal | None,
     readers: Mapping[str, Reader],
     ranks: Mapping[str, int],
+    copies: JournalReader | None = None,
 ) -> Sources:
-    """The sources of a store; ``connection`` is the index writer's, ``reader`` one that sees commits."""
+    """The sources of a store; ``connection`` is the index writer's, ``reader`` one that sees commits.
+
+    ``copies`` looks into the journal for retained copies, through a connection of its own: reading logs and
+    committing appends may go on at the same time. Retaining itself needs the journal's writer.
+    """
     token = writer.get_meta(STORE_NAME)
     if token is None:
         token = secrets.token_hex(4).encode()
         with writer.transaction():
             writer.set_meta(STORE_NAME, token)
     catalog = Catalog(connection)
-    standing = Standing(catalog, writer, journal, ranks, token.decode())
+    standing = Standing(catalog, writer, copies or journal, ranks, token.decode())
     return Sources(
         catalog, writer, readers, standing, Ingest(catalog, writer, reader, readers, journal, standing)
     )

@@ -12,7 +12,7 @@ import attrs
 from ...protocol.errors import Code
 from ...protocol.outward import SessionKey
 from ..index.door import IndexWriter, SessionState
-from ..journal import Journal
+from ..journal import JournalReader
 from ..projection import title_of_log
 from ..readers.discovery import printable
 from .catalog import Catalog
@@ -29,7 +29,7 @@ class Standing:
 
     catalog: Catalog
     writer: IndexWriter
-    journal: Journal | None
+    journal: JournalReader | None
     ranks: Mapping[str, int]
     store: str
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -16,6 +15,7 @@ from session_query.protocol.errors import Code, QueryError
 from session_query.protocol.json_value import JSON
 from session_query.storage import sqlite
 from session_query.storage.index.writer import Writer
+from session_query.storage.journal import Batch, Journal, JournalRefusal
 from session_query.storage.store import Store
 
 CALLER = Caller(kind="workspace", workspaces=("/w",))
@@ -50,17 +50,13 @@ def full(*_: object) -> bool:
     raise sqlite.OperationalError("database or disk is full")
 
 
-@contextmanager
-def index_commit_fails(store: Store) -> Iterator[None]:
-    """As ``Store.grouped`` when the disk fills up between its two commits."""
-    try:
-        with store.index.transaction():
-            with sqlite.transaction(store.journal.connection):
-                yield
-            full()
-    except BaseException:
-        store.journal.rolled_back()
-        raise
+def commits_and_fails(self: Journal, batches: Sequence[Batch]) -> list[int | JournalRefusal]:
+    """As when the disk takes the events and then fails: whoever asked cannot know."""
+    commit(self, batches)
+    raise sqlite.OperationalError("disk I/O error")
+
+
+commit = Journal.commit
 
 
 async def test_an_append_that_is_repeated_after_a_full_disk_is_found(
@@ -69,7 +65,7 @@ async def test_an_append_that_is_repeated_after_a_full_disk_is_found(
     live = await service.attach(HEADER)
     await live.append([said("alpha")])
     with monkeypatch.context() as patched:
-        patched.setattr(Store, "grouped", index_commit_fails)
+        patched.setattr(Journal, "commit", commits_and_fails)
         with pytest.raises(QueryError) as failed:
             await live.append([said("beta")])
     assert failed.value.code is Code.PERSISTENCE_FAILED
@@ -84,11 +80,11 @@ async def test_searches_go_on_while_the_index_cannot_catch_up(
 ) -> None:
     live = await service.attach(HEADER)
     await live.append([said("alpha")])
+    assert (await found(service, "alpha")).startswith("1 session found")
     with monkeypatch.context() as patched:
-        patched.setattr(Store, "grouped", index_commit_fails)
+        patched.setattr(Writer, "grow", full)
         patched.setattr(Store, "catch_up", full)
-        with pytest.raises(QueryError):
-            await live.append([said("beta")])
+        await live.append([said("beta")])  # the journal has it
         text = await found(service, "alpha")
         assert text.startswith("1 session found")
         assert "checked 0 s ago" in text

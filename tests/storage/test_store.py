@@ -18,8 +18,10 @@ from session_query.protocol.header import SessionHeader
 from session_query.protocol.outward import SessionKey
 from session_query.storage import sqlite
 from session_query.storage.guard import Opening
-from session_query.storage.index.door import Reach, SearchSpec
+from session_query.storage.index.door import Reach, SearchSpec, SessionState
 from session_query.storage.lock import DataDirectoryLocked
+from session_query.storage.news import News
+from session_query.storage.projection import Projection
 from session_query.storage.store import Store, StoreSettings, discard_index, find_running, open_store
 from support.kill import ROUNDS, run_and_kill
 from support.stores import open_toy_store
@@ -186,23 +188,63 @@ def test_a_damaged_journal_event_costs_its_session(tmp_path: Path) -> None:
     store.close()
 
 
-def test_a_group_commits_both_files_or_neither(tmp_path: Path) -> None:
+def news(store: Store, index_sid: int, projection: Projection, *texts: str) -> News:
+    """Events committed to the journal, and what they change in the index."""
+    from_seq = projection.length
+    events = [event(from_seq + at, text) for at, text in enumerate(texts)]
+    stored = store.journal.find(KEY)
+    assert stored is not None
+    store.journal.append(stored.sid, from_seq, events)
+    length = from_seq + len(events)
+    state = SessionState(header=HEADER, rank=1, length=length, revision=str(length))
+    return News(KEY, index_sid, projection.feed(events, skeleton=False), state)
+
+
+def full(*_: object) -> None:
+    raise sqlite.OperationalError("database or disk is full")
+
+
+def admitted(store: Store) -> int:
+    """The session's row in the index, of length 0."""
+    store.journal.attach("/w", HEADER, None, 0)
+    with store.index.transaction():
+        return store.index.put_session(KEY, SessionState(header=HEADER, rank=1))
+
+
+def test_news_of_several_appends_are_taken_in_together(tmp_path: Path) -> None:
     store = open_store(in_data(tmp_path))
-    sid = store.journal.attach("/w", HEADER, None, 0).sid
-    with store.grouped():
-        store.journal.append(sid, 0, [event(0, "alpha")])
-        store.journal.append(sid, 1, [event(1, "beta")])
-    assert store.journal.length(sid) == 2
+    sid, log = admitted(store), Projection()
+    before = store.index.generation()
+    store.take_news([news(store, sid, log, "alpha"), news(store, sid, log, "beta", "gamma")])
+    assert store.index.generation() == before + 1
+    assert (found(store, "alpha"), found(store, "gamma")) == ([("s", 0)], [("s", 2)])
+    row = store.index.find(KEY)
+    assert row is not None
+    assert (row.state.length, row.state.revision, row.documents) == (3, "3", 3)
+    store.close()
 
-    def failing() -> None:
-        with store.grouped():
-            store.journal.append(sid, 2, [event(2, "gamma")])
-            raise ZeroDivisionError
 
-    with pytest.raises(ZeroDivisionError):
-        failing()
-    assert store.journal.length(sid) == 2
-    assert store.journal.append(sid, 2, [event(2, "delta")]) == 2, "no memory of what was undone"
+def test_a_session_whose_news_were_not_taken_catches_up_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = open_store(in_data(tmp_path))
+    sid, log = admitted(store), Projection()
+    store.take_news([news(store, sid, log, "alpha")])
+    with monkeypatch.context() as patched:
+        patched.setattr(store.index, "grow", full)
+        store.take_news([news(store, sid, log, "beta")])
+    assert store.is_behind(KEY)
+    store.take_news([news(store, sid, log, "gamma")])  # passed over: it would leave a hole for ever
+    assert found(store, "beta") == found(store, "gamma") == []
+    late = news(store, sid, log, "delta")
+    assert store.catch_up() == 3
+    assert not store.is_behind()
+    store.take_news([late, news(store, sid, log, "epsilon")])  # the first of them was caught up with
+    for seq, word in enumerate(("alpha", "beta", "gamma", "delta", "epsilon")):
+        assert found(store, word) == [("s", seq)]
+    row = store.index.find(KEY)
+    assert row is not None
+    assert (row.state.length, row.documents) == (5, 5)
     store.close()
 
 
@@ -224,15 +266,10 @@ def test_a_full_disk_refuses_an_append_whole(tmp_path: Path) -> None:
     ((pages,),) = connection.execute("PRAGMA page_count").fetchall()
     connection.execute(f"PRAGMA max_page_count={pages + 1}").fetchall()
 
-    def append() -> None:
-        with store.grouped():
-            store.journal.append(sid, 0, [event(0, os.urandom(90_000).hex())])
-
     with pytest.raises(sqlite.OperationalError, match="full"):
-        append()
+        store.journal.append(sid, 0, [event(0, os.urandom(90_000).hex())])
     connection.execute("PRAGMA max_page_count=100000").fetchall()
-    with store.grouped():
-        store.journal.append(sid, 0, [event(0, "alpha")])
+    store.journal.append(sid, 0, [event(0, "alpha")])
     assert store.journal.length(sid) == 1
     store.close()
 

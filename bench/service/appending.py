@@ -1,0 +1,142 @@
+"""Appending: one event and batches of sixteen, journal and index, beside a bare journal commit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import trio
+
+from ...actors.config import ServiceConfig
+from ...actors.service import LiveHandle, Service, open_service
+from ...protocol.envelope import event_from_json
+from ...protocol.event import Event
+from ...protocol.header import header_from_json
+from ...protocol.json_value import JSON
+from ...protocol.records import SessionSearchRequest
+from ...storage.guard import open_guarded
+from ...storage.journal import SCHEMA, Journal
+from .material import Material, header, numbered
+from .measuring import Clock, Row, Scale, Spread, clock, ratios
+
+BATCH = 16
+SHORT_SESSION = 100
+
+
+class BareJournal:
+    """A journal file without anything around it: no index, no loop, no other thread."""
+
+    def __init__(self, directory: Path) -> None:
+        connection, _ = open_guarded(directory / "bare.db", SCHEMA, synchronous="FULL")
+        self.connection = connection
+        self.journal = Journal(connection)
+        self.ids = numbered("bare")
+
+    def appended(self, events: Sequence[Event], size: int) -> Clock:
+        """Commit events in batches of ``size`` to a new session; the time of the commits."""
+        known = header_from_json(header(next(self.ids)))
+        sid = self.journal.attach("/bench", known, None, 0).sid
+        with clock() as taken:
+            for first in range(0, len(events), size):
+                self.journal.append(sid, first, events[first : first + size])
+        return taken
+
+
+async def _appended(service: Service, handle: LiveHandle, events: Sequence[JSON], size: int) -> Clock:
+    """Append in batches, then look: the last one is indexed by then, and that is paid for in here."""
+    with clock() as taken:
+        for first in range(0, len(events), size):
+            await handle.append(events[first : first + size])
+        await service.search_sessions(SessionSearchRequest(query="zqnothing", limit=1))
+    return taken
+
+
+async def _through_a_thread(bare: BareJournal, events: Sequence[Event]) -> Clock:
+    """The bare commit as any program with an event loop has to do it: each in a worker thread."""
+    known = header_from_json(header(next(bare.ids)))
+    sid = bare.journal.attach("/bench", known, None, 0).sid
+    with clock() as taken:
+        for first, event in enumerate(events):
+            await trio.to_thread.run_sync(bare.journal.append, sid, first, [event])
+    return taken
+
+
+async def measure(directory: Path, scale: Scale) -> list[Row]:
+    """All rows about appending. The sessions are new in every round, the service is one."""
+    material = Material()
+    raw = material.events(scale.appends * 4)
+    made = [event_from_json(event, default_seq=seq) for seq, event in enumerate(raw)]
+    bare = BareJournal(directory)
+    ids = numbered("appended")
+    names = ("one", "bare one", "thread one", "batch", "bare batch", "short", "long")
+    taken: dict[str, list[Clock]] = {name: [] for name in names}
+    one, many = scale.appends, scale.appends * 4
+    async with open_service(ServiceConfig(data_dir=directory / "data")) as service:
+        short, long = [await service.attach(header(next(ids))) for _ in range(2)]
+        await short.append(material.events(SHORT_SESSION))
+        for first in range(0, scale.long_session, 500):
+            await long.append(material.events(min(500, scale.long_session - first), first))
+        await _appended(service, await service.attach(header(next(ids))), raw[:50], 1)  # warm
+        for _ in range(scale.rounds):
+            taken["bare one"].append(bare.appended(made[:one], 1))
+            fresh = await service.attach(header(next(ids)))
+            taken["one"].append(await _appended(service, fresh, raw[:one], 1))
+            taken["thread one"].append(await _through_a_thread(bare, made[:one]))
+            taken["bare batch"].append(bare.appended(made, BATCH))
+            fresh = await service.attach(header(next(ids)))
+            taken["batch"].append(await _appended(service, fresh, raw[:many], BATCH))
+            taken["long"].append(await _appended(service, long, raw[: one // 2], 1))
+            short_now = await service.attach(header(next(ids)))
+            await short_now.append(material.events(SHORT_SESSION))
+            taken["short"].append(await _appended(service, short_now, raw[: one // 2], 1))
+        statistics = await service.statistics()
+    bare.connection.close()
+    return [*_rows(taken, scale), *_index_rows(statistics)]
+
+
+def _rows(taken: dict[str, list[Clock]], scale: Scale) -> list[Row]:
+    def ms(name: str, count: int, *, wall: bool = False) -> list[float]:
+        return [(one.wall_s if wall else one.cpu_s) * 1e3 / count for one in taken[name]]
+
+    def row(what: str, ours: list[float], floor: list[float], gate: float | None, note: str) -> Row:
+        return Row(
+            case="append", what=what, unit="ms", ours=Spread.of(ours), floor=Spread.of(floor),
+            ratio=ratios(ours, floor), gate=gate, note=note,
+        )  # fmt: skip
+
+    one, many = scale.appends, scale.appends * 4
+    single, bare = ms("one", one), ms("bare one", one)
+    batch = ms("batch", many)
+    half = one // 2
+    return [
+        row("one event, CPU", single, bare, 1.5, "floor: the journal's commit alone, in the calling thread"),
+        row("one event, CPU", single, ms("thread one", one), None, "floor: that commit in a pool's thread"),
+        row("one event, wall", ms("one", one, wall=True), ms("bare one", one, wall=True), None, ""),
+        Row(case="append", what="an event of 16, CPU", unit="ms", ours=Spread.of(batch), gate=0.2),
+        row("an event of 16, CPU", batch, ms("bare batch", many), None, "floor: the commit alone"),
+        row(
+            f"one event to a session of {scale.long_session}, CPU",
+            ms("long", half), ms("short", half), 1.25, f"floor: to a session of {SHORT_SESSION}",
+        ),
+    ]  # fmt: skip
+
+
+def _index_rows(statistics: JSON) -> list[Row]:
+    """What the index's part of an append took, as the service counts it."""
+    assert isinstance(statistics, dict)
+    rows = []
+    for name, what, gates in (
+        ("index_turns", "index part of up to 16 appends", (2.0, 10.0)),
+        ("merge_steps", "merge step between appends", (None, None)),
+    ):
+        told = statistics[name]
+        assert isinstance(told, dict)
+        for field, gate in zip(("p99_ms", "max_ms"), gates, strict=True):
+            value = float(str(told[field]))
+            rows.append(
+                Row(
+                    case="append", what=f"{what}, {field[:3]}, CPU", unit="ms", gate=gate,
+                    ours=Spread(value, value, value), note=f"of {told['count']}",
+                )
+            )  # fmt: skip
+    return rows

@@ -5,7 +5,7 @@ A row's key is the row id of its first document. An append writes a small row; i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import attrs
@@ -15,6 +15,8 @@ from ..text_codec import TextCodec
 from .schema import BLOCK_BITS, BLOCK_MASK
 
 RUN_CHARS_MAX: Final = 16_000
+FULL_BYTES: Final = 2_500
+"""A packed row of this size is not worth joining with others."""
 _KEPT_RUNS_MAX: Final = 64
 
 
@@ -102,21 +104,27 @@ class Bodies:
         self.insert(runs)
 
     def join(self, block: int) -> None:
-        """Pack the documents of one block into as few rows as fit."""
+        """Pack neighbouring small rows of one block together; what is full stays unread."""
         low, high = block << BLOCK_BITS, block << BLOCK_BITS | BLOCK_MASK
-        runs = _repacked(self.between(low, high))
-        before = self._connection.execute(
-            "SELECT doc FROM body WHERE doc BETWEEN ? AND ? ORDER BY doc", (low, high)
+        rows = self._connection.execute(
+            "SELECT doc, length(texts) FROM body WHERE doc BETWEEN ? AND ? ORDER BY doc", (low, high)
         ).fetchall()
-        stay = {doc for (doc,) in before} & {run.first for run in runs}
-        if len(before) == len(stay) == len(runs):
-            return
-        self._connection.execute("DELETE FROM body WHERE doc BETWEEN ? AND ?", (low, high))
-        self.insert(runs)
+        small: list[int] = []
+        for doc, size in [*rows, (0, FULL_BYTES)]:
+            if size < FULL_BYTES:
+                small.append(doc)
+            elif len(small) > 1:
+                self._join_run(small)
+                small = []
+            else:
+                small = []
 
-
-def _repacked(texts: Iterable[tuple[int, str]]) -> list[BodyRun]:
-    runs: list[BodyRun] = []
-    for row, text in texts:
-        BodyRun.extend(runs, row, text)
-    return runs
+    def _join_run(self, rows: list[int]) -> None:
+        runs: list[BodyRun] = []
+        for first in rows:
+            found = self._connection.execute("SELECT texts FROM body WHERE doc = ?", (first,)).fetchone()
+            for row, text in enumerate(self._codec.unpack(found[0]) if found else (), first):
+                BodyRun.extend(runs, row, text)
+        if len(runs) < len(rows):
+            self._connection.execute("DELETE FROM body WHERE doc BETWEEN ? AND ?", (rows[0], rows[-1]))
+            self.insert(runs)

@@ -28,6 +28,10 @@ FREQUENT_SHARE: Final = 0.01
 """Share of the documents that hold a word worth a span: below it a million events give 10,000 postings."""
 FREQUENT_BLOCKS_MIN: Final = 8
 SPAN_DOCUMENTS_MAX: Final = 512
+JOINED_BELOW: Final = 128
+"""Documents of a row below which idle time joins it with its neighbours: bounds what one step reads."""
+COVER_DOCUMENTS: Final = 256
+"""Documents of a block that one idle step covers."""
 LOOSE_ROWS_MAX: Final = 8
 """Rows of one block above which idle time joins them."""
 
@@ -93,12 +97,12 @@ class Spans:
     def insert(self, rows: Sequence[SpanRow]) -> None:
         """Write rows of blocks that are covered; the others come with their block."""
         waiting = set(self._uncovered)
-        ordered = sorted(
-            (row for row in rows if row.first >> BLOCK_BITS not in waiting), key=lambda row: row.row_id
-        )
+        self._write([row for row in rows if row.first >> BLOCK_BITS not in waiting])
+
+    def _write(self, rows: Sequence[SpanRow]) -> None:
+        ordered = sorted(rows, key=lambda row: row.row_id)
         self._connection.executemany(
-            "INSERT INTO span(rowid, words) VALUES(?, ?)",
-            [(row.row_id, row.text) for row in ordered],
+            "INSERT INTO span(rowid, words) VALUES(?, ?)", [(row.row_id, row.text) for row in ordered]
         )
         self._connection.executemany(
             "INSERT INTO span_end VALUES(?, ?)", [(row.row_id, row.last) for row in ordered]
@@ -111,13 +115,15 @@ class Spans:
     def cut(self, first: int, last: int) -> None:
         """Take the documents ``first``..``last`` out of the spans of their block. Their bodies still stand.
 
-        ``last`` is the block's last document: only tails are cut.
+        ``last`` is the block's last document: only tails are cut. A block half covered begins anew.
         """
+        block = first >> BLOCK_BITS
+        begun = block in self._uncovered
         left: list[SpanRow] = []
-        for row_id, end in self._rows(first >> BLOCK_BITS):
-            if end >= first:
+        for row_id, end in self._rows(block):
+            if begun or end >= first:
                 self._delete(row_id, end)
-                if abs(row_id) < first:
+                if not begun and abs(row_id) < first:
                     left += self._gather(row_id, first - 1)
         self.insert(left)
 
@@ -168,7 +174,7 @@ class Spans:
         if not self._frequent:
             return self.choose() or self._join_step()
         if self._uncovered:
-            self._cover(self._uncovered.pop(0))
+            self._cover(self._uncovered[0])
             return True
         return self._join_step()
 
@@ -201,19 +207,23 @@ class Spans:
         return row is not None and row[0] >= FREQUENT_BLOCKS_MIN
 
     def _cover(self, block: int) -> None:
+        """Make the spans of the next documents of a block, and note when it is done."""
         low, high = block << BLOCK_BITS, block << BLOCK_BITS | BLOCK_MASK
-        searches = {
-            doc
-            for (doc,) in self._connection.execute(
-                "SELECT doc FROM doc WHERE doc BETWEEN ? AND ? AND search = 1", (low, high)
-            ).fetchall()
-        }
+        start = max((end + 1 for _, end in self._rows(block)), default=low)
+        found = self._connection.execute(
+            "SELECT doc, search FROM doc WHERE doc BETWEEN ? AND ? ORDER BY doc LIMIT ?",
+            (start, high, COVER_DOCUMENTS),
+        ).fetchall()
+        if not found:
+            self._connection.execute("DELETE FROM span_todo WHERE block = ?", (block,))
+            self._uncovered.remove(block)
+            return
+        searches: dict[int, int] = dict(found)
         rows: list[SpanRow] = []
-        for doc, text in self._bodies.between(low, high):
+        for doc, text in self._bodies.between(start, found[-1][0]):
             prepared = prepare(text)
-            SpanRow.extend(rows, doc, doc in searches, self.frequent_in(prepared, parts(prepared)))
-        self._connection.execute("DELETE FROM span_todo WHERE block = ?", (block,))
-        self.insert(rows)
+            SpanRow.extend(rows, doc, bool(searches[doc]), self.frequent_in(prepared, parts(prepared)))
+        self._write(rows)
 
     def _join_step(self) -> bool:
         """Join the small rows of one block, and its text copies. True while another block waits."""
@@ -242,7 +252,7 @@ class Spans:
         growing: dict[bool, SpanRow] = {}
         for row_id, end in self._rows(block):
             search = row_id < 0
-            if end - abs(row_id) >= SPAN_DOCUMENTS_MAX // 2:
+            if end - abs(row_id) >= JOINED_BELOW:
                 growing.pop(search, None)  # no row may reach across another one of its kind
                 continue
             gathered = self._gather(row_id, end)

@@ -71,6 +71,7 @@ def test_any_order_of_changes_leaves_exact_tables(
     monkeypatch.setattr(spans, "SPANS_FROM_DOCUMENTS", 20 if seed else 1 << 30)
     monkeypatch.setattr(spans, "FREQUENT_BLOCKS_MIN", 2)
     monkeypatch.setattr(spans, "FREQUENT_SHARE", 0.05)
+    monkeypatch.setattr(spans, "COVER_DOCUMENTS", 3)
     rng = random.Random(seed)
     writer, kept = index.writer, {}
     for _ in range(120):

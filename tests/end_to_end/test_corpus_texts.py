@@ -22,6 +22,7 @@ from session_query import (
     Source,
     open_service,
 )
+from session_query.protocol.records import EventHit
 from support.corpus import need_corpus
 
 pytestmark = pytest.mark.slow
@@ -153,10 +154,20 @@ async def _sessions(service: Service, phrase: str) -> Iterator[str]:
 async def _holds(service: Service, session_id: str, phrase: str, piece: Piece) -> bool:
     """Whether some hit of this session is an event made from the very record the text was drawn from."""
     exact = await service.exact()
-    page = await service.search_events(EventSearchRequest(session_id=session_id, query=phrase, limit=100))
+    cursor: str | None = None
+    hits: list[EventHit] = []
+    while True:
+        request = EventSearchRequest(
+            session_id=session_id, query=phrase, limit=100, cursor=cursor, has_cursor=cursor is not None
+        )
+        page = await service.search_events(request)
+        hits += page.hits
+        cursor = page.next_cursor
+        if cursor is None:
+            break
     wanted = json.dumps(piece.record, sort_keys=True)
-    for hit in page.hits:
-        window = await exact.read_event(OPERATOR, session_id, hit.seq, before=8, signal=Signal())
+    for hit in hits:
+        window = await exact.read_event(OPERATOR, session_id, hit.seq, before=20, signal=Signal())
         for event in (window.target, *window.events):
             data = event.data if isinstance(event.data, dict) else {}
             native = data.get("native")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Final, TypeAlias
 
 import attrs
@@ -17,6 +17,8 @@ Alternative: TypeAlias = tuple[str, ...]
 
 WORDS_MAX: Final = 64
 """Words looked at in a longer query: the first ones. Nobody types more; hostile queries do."""
+RUN_CHARS: Final = 12
+"""A longer run of characters is looked for by every second pair: its pairs say the same thing twice."""
 PHRASE_TOKENS_MAX: Final = 64
 """Tokens of a phrase given to the engine; whether the rest follows is then checked in the text."""
 
@@ -76,7 +78,9 @@ def _units(piece: str) -> list[tuple[Alternative, str]]:
             continue
         if len(run) == 1:
             units.append(((run[0],), run[0]))
-        units += [((a, b), "") for a, b in pairwise(run)]
+        units += [
+            ((a, b), "") for a, b in islice(pairwise(run), None, None, 1 if len(run) <= RUN_CHARS else 2)
+        ]
         run = []
         if token:
             here = next((n for n in range(at, len(folded)) if token in folded[n]), None)

@@ -28,7 +28,7 @@ from .text_match import TextMatcher
 FINE_SESSIONS: Final = 60
 ROUGH_SESSIONS: Final = 400
 """Sessions that get a rough score and are asked for words beyond the budget: those that hold most."""
-FINE_EVENTS: Final = 50
+FINE_EVENTS: Final = 30
 EVENTS_EACH: Final = 3
 """Events of one session whose texts are read: those with the most weight, the newest among equals."""
 SOME_AUTO_MAX: Final = 20

@@ -19,7 +19,12 @@ from ..protocol.errors import Code, QueryError
 from ..protocol.filters import CwdClause, SessionClause
 from ..protocol.fingerprint import fingerprint
 from ..protocol.header import SessionHeader
-from ..protocol.limits import SearchLimits, validate_search_events, validate_search_sessions
+from ..protocol.limits import (
+    SearchLimits,
+    check_budget,
+    validate_search_events,
+    validate_search_sessions,
+)
 from ..protocol.outward import possible_ids
 from ..protocol.records import EventPage, EventSearchRequest, Receipt, SessionPage, SessionSearchRequest
 from ..protocol.signal import Signal
@@ -158,6 +163,7 @@ class Searching:
     ) -> CollectedSessions:
         """All hits of a tool's search up to its cap, with everything their rendering needs (SPEC 16.4)."""
         caller = search.caller
+        check_budget((*search.session_clauses, *search.event_clauses), self.limits, query=search.query)
 
         def query(index: IndexReader) -> CollectedSessions:
             reach = self.corpus.reach(caller, own=self._own(index, caller))
@@ -185,6 +191,7 @@ class Searching:
     async def collect_events(self, search: EventSearch, *, lane: Hashable, signal: Signal) -> CollectedEvents:
         """All hits in one session up to the cap, with header and title from the same snapshot."""
         caller = search.caller
+        check_budget(search.event_clauses, self.limits, query=search.query)
 
         def query(index: IndexReader) -> CollectedEvents:
             reach = self.corpus.reach(caller)

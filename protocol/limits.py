@@ -36,13 +36,16 @@ class SearchLimits:
     """Page sizes (SPEC 6.13) and what the engine can run in one statement (SPEC 6.8, 16.8).
 
     The contract's numbers (14 predicates, 32,766 bound values) are minima. ``values_max`` bounds the
-    memory one request may take; ``predicates_max`` keeps a statement inside SQLite's expression depth.
+    memory one request may take, ``query_chars_max`` the time that taking a query apart takes (about 1 us a
+    character, which no abort cuts short); ``predicates_max`` keeps a statement inside SQLite's expression
+    depth.
     """
 
     default_limit: int = 20
     max_limit: int = 100
     predicates_max: int = 200
     values_max: int = 100_000
+    query_chars_max: int = 1_000_000
 
 
 @attrs.frozen(kw_only=True)
@@ -82,7 +85,7 @@ def validate_search_sessions(
     cursor = _check_cursor(request.cursor, request.has_cursor)
     query = normalise_query(request.query)
     limit = check_limit(request.limit, limits)
-    check_budget((*session_clauses, *event_clauses), limits)
+    check_budget((*session_clauses, *event_clauses), limits, query=query)
     return ValidSessionSearch(
         query=query,
         match=match,
@@ -108,7 +111,7 @@ def validate_search_events(
     cursor = _check_cursor(request.cursor, request.has_cursor)
     query = normalise_query(request.query)
     limit = check_limit(request.limit, limits)
-    check_budget(event_clauses, limits)
+    check_budget(event_clauses, limits, query=query)
     return ValidEventSearch(
         session_id=request.session_id,
         query=query,
@@ -183,12 +186,14 @@ def _check_cursor(raw: object, given: bool) -> str | None:
 
 
 def check_budget(
-    clauses: Iterable[SessionClause | EventClause], limits: SearchLimits = DEFAULT_LIMITS
+    clauses: Iterable[SessionClause | EventClause], limits: SearchLimits = DEFAULT_LIMITS, *, query: str = ""
 ) -> None:
-    """Refuse what one statement cannot run.
+    """Refuse what the engine cannot run: too many conditions or values, or a query as long as a book.
 
     Raises: QueryError: INVALID_FILTER (SPEC 6.8, 16.8).
     """
+    if len(query) > limits.query_chars_max:
+        raise QueryError(Code.INVALID_FILTER, f"a query of more than {limits.query_chars_max} characters")
     predicates = values = 0
     for clause in clauses:
         predicates += _predicates(clause)

@@ -55,9 +55,15 @@ PREFIX_COLONS: Final = 16
 """Colons looked behind: a source has none, a place (a path) hardly one. A text of colons costs no more."""
 
 
+PREFIX_CHARS: Final = 65_536
+"""A longer text is read as a bare id alone: its readings would be copies of it, sixteen times its size."""
+
+
 def possible_ids(outward: str) -> Iterator[str]:
     """The bare ids that an outward id may stand for: itself, and what follows each of its first colons."""
     yield outward
+    if len(outward) > PREFIX_CHARS:
+        return
     start = outward.find(":")
     for _ in range(PREFIX_COLONS):
         if start < 0:

@@ -114,8 +114,17 @@ def case_parts(word: str) -> list[str]:
 
 
 def can_overlap(phrase: Sequence[str]) -> bool:
-    """Whether two occurrences of ``phrase`` can share a token: some proper prefix is also a suffix."""
-    return any(phrase[:size] == phrase[-size:] for size in range(1, len(phrase)))
+    """Whether two occurrences of ``phrase`` can share a token: some proper prefix is also a suffix.
+
+    Linear: the longest such prefix of each start follows from those before it; queries may be long.
+    """
+    borders, border = [0], 0
+    for token in phrase[1:]:
+        while border and token != phrase[border]:
+            border = borders[border - 1]
+        border += token == phrase[border]
+        borders.append(border)
+    return border > 0
 
 
 def phrase_pattern(phrase: Sequence[str]) -> re.Pattern[str]:

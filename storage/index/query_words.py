@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import islice, pairwise
 from typing import Final, TypeAlias
 
@@ -64,29 +65,26 @@ def query_words(query: str) -> QueryWords:
     return QueryWords(tuple(words.values()), tuple(order))
 
 
-def _units(piece: str) -> list[tuple[Alternative, str]]:
-    """The words of one space-free piece, each with how it was typed (case kept)."""
+def _units(piece: str) -> Iterator[tuple[Alternative, str]]:
+    """The words of one space-free piece, each with how it was typed (case kept), as they are asked for."""
     typed = prepare(piece).split()
     folded = [lower_ascii(part) for part in typed]
     at = 0  # tokens come in the order of the parts: looking from the start each time is quadratic
     found = tokens(piece)
-    units: list[tuple[Alternative, str]] = []
     run: list[str] = []
     for token in [*found, ""]:
         if token and is_unspaced(token):
             run.append(token)
             continue
         if len(run) == 1:
-            units.append(((run[0],), run[0]))
-        units += [
-            ((a, b), "") for a, b in islice(pairwise(run), None, None, 1 if len(run) <= RUN_CHARS else 2)
-        ]
+            yield (run[0],), run[0]
+        for pair in islice(pairwise(run), None, None, 1 if len(run) <= RUN_CHARS else 2):
+            yield pair, ""
         run = []
         if token:
             here = next((n for n in range(at, len(folded)) if token in folded[n]), None)
-            units.append(((token,), token if here is None else typed[here]))
+            yield (token,), token if here is None else typed[here]
             at = at if here is None else here
-    return units
 
 
 def _others(main: Alternative, typed: str) -> tuple[Alternative, ...]:

@@ -62,3 +62,8 @@ def test_every_name_that_is_given_out_once_leads_back(keys: list[Key]) -> None:
 @pytest.mark.parametrize("outward", ["", ":", "::", "x"])
 def test_unknown_names_name_nothing(outward: str) -> None:
     assert named(outward, [Key("codex", "", "a")]) is None
+
+
+def test_a_text_of_colons_has_few_readings() -> None:
+    assert len(list(possible_ids(":" * 1000))) == 17
+    assert list(possible_ids(":" * 1_000_000)) == [":" * 1_000_000]

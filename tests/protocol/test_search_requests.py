@@ -171,3 +171,14 @@ def test_6_2_normalisation(raw: str, query: str) -> None:
 @pytest.mark.parametrize("raw", [None, 5, b"a", ["a"], "", " ", "\u3000\ufeff", "a\0b"])
 def test_6_2_what_is_no_query(raw: object) -> None:
     assert code_of(lambda: normalise_query(raw)) is Code.INVALID_QUERY
+
+
+def test_a_query_as_long_as_a_book_is_refused_last() -> None:
+    book = "a " * 600_000
+    with pytest.raises(QueryError) as caught:
+        validate_search_sessions(SessionSearchRequest(query=book))
+    assert caught.value.code is Code.INVALID_FILTER
+    with pytest.raises(QueryError) as caught:
+        validate_search_events(EventSearchRequest(session_id="s", query=book, limit=0))
+    assert caught.value.code is Code.INVALID_LIMIT
+    assert validate_search_sessions(SessionSearchRequest(query="a" * 1_000_000)).query

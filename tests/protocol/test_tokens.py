@@ -182,3 +182,13 @@ def test_overlapping_occurrences_are_merged(words: list[str], phrase: list[str])
     assert count_phrase(" ".join(words), phrase) == spans
     shared = any(b - a < len(phrase) for a, b in pairwise(hits))
     assert can_overlap(phrase) or not shared
+
+
+@given(st.lists(st.sampled_from("ab"), max_size=12))
+def test_a_phrase_overlaps_itself_when_a_prefix_is_a_suffix(phrase: list[str]) -> None:
+    assert can_overlap(phrase) is any(phrase[:size] == phrase[-size:] for size in range(1, len(phrase)))
+
+
+def test_overlap_of_a_very_long_phrase() -> None:
+    assert not can_overlap([*["a"] * 300_000, "b"])
+    assert can_overlap([*["a"] * 300_000, "b", "a"])

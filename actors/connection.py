@@ -91,7 +91,10 @@ class Connection:
 
     def __attrs_post_init__(self) -> None:
         self._codec = SERVER_CODECS[self.link.encoding or "json"]
-        self._incoming = Incoming(self.link, self._codec, self.config.frame_bytes, self.state.slow_decoder)
+        config = self.config
+        self._incoming = Incoming(
+            self.link, self._codec, config.frame_bytes, config.frame_containers, self.state.slow_decoder
+        )
         self._outbox = Outbox(self.config.unsent_bytes)
         self._idle.set()
 
@@ -293,7 +296,7 @@ class Connection:
 
     async def _deliver(self, answer: m.Answer) -> None:
         await self._outbox.room()
-        data = self._encode(answer)
+        data = await self._encode(answer)
         size = self.config.part_bytes
         if len(data) <= size:
             await self._outbox.put(data)
@@ -301,9 +304,12 @@ class Connection:
         for part in split_answer(answer.id or 0, data, size, text=self._codec.encoding == "json"):
             await self._outbox.put(self._codec.encode(part))
 
-    def _encode(self, answer: m.Answer) -> bytes:
+    async def _encode(self, answer: m.Answer) -> bytes:
         try:
-            data = self._codec.encode(answer)
+            data = self._codec.encode_quickly(answer)
+            if data is None:
+                slowly = self._codec.encode_slowly
+                data = await trio.to_thread.run_sync(slowly, answer, limiter=self.state.slow_decoder)
             if len(data) > self.config.answer_bytes:
                 raise WireError(WireCode.TOO_LARGE, f"the answer has {len(data)} bytes")
             return data
@@ -392,6 +398,7 @@ def welcome(config: ServerConfig, instance: str, role: Role) -> m.Welcome:
         role=role,
         limits=m.Limits(
             frame_bytes=config.frame_bytes,
+            frame_containers=config.frame_containers,
             part_bytes=config.part_bytes,
             fetch_bytes=config.fetch_bytes,
             in_flight=config.in_flight,

@@ -8,7 +8,9 @@ import attrs
 import trio
 
 from ..protocol.wire import messages as m
-from ..protocol.wire.codec import Codec, Frame
+from ..protocol.wire.codec import Codec, Frame, FrameError
+from ..protocol.wire.codes import WireCode
+from ..protocol.wire.containers import frame_id, holds_more, may_hold_more
 from .link import Link
 
 THREAD_BYTES: Final = 64 * 1024
@@ -26,6 +28,7 @@ class Incoming:
     link: Link
     codec: Codec[m.ClientMessage]
     frame_bytes: int
+    frame_containers: int
     slow_decoder: trio.CapacityLimiter
 
     async def next(self) -> m.ClientMessage:
@@ -41,11 +44,19 @@ class Incoming:
         return await self._decode_large(frame)
 
     async def _decode_large(self, frame: Frame) -> m.ClientMessage:
+        if may_hold_more(frame, self.frame_containers):
+            await trio.to_thread.run_sync(self._check_containers, frame, limiter=self.slow_decoder)
         if self.codec.encoding == "json":
             message = self.codec.decode_quickly(frame)
             if message is not None:
                 return message
         return await trio.to_thread.run_sync(self.codec.decode, frame, limiter=self.slow_decoder)
+
+    def _check_containers(self, frame: Frame) -> None:
+        """Refuse, undecoded, what would be far larger in memory than it is on the wire."""
+        if holds_more(frame, self.frame_containers):
+            limit = f"a frame may hold {self.frame_containers} arrays and objects"
+            raise FrameError(WireCode.TOO_LARGE, limit, frame_id(frame))
 
     def _too_large(self, text: str) -> bool:
         """The library counts characters; text of few bytes each can be four times as long."""

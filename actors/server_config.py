@@ -16,7 +16,8 @@ _TIMES: Final = (
     "hello_s", "keepalive_s", "keepalive_timeout_s", "stall_s", "settle_s", "close_s", "watch_s",
 )  # fmt: skip
 _SIZES: Final = (
-    "frame_bytes", "part_bytes", "fetch_bytes", "answer_bytes", "unsent_bytes", "in_flight",
+    "frame_bytes", "frame_containers", "part_bytes", "fetch_bytes", "answer_bytes", "unsent_bytes",
+    "in_flight",
     "connections_max", "unauthenticated_max", "bad_frames_max",
 )  # fmt: skip
 
@@ -45,6 +46,7 @@ class ServerConfig:
     server_version: str = "0"
 
     frame_bytes: int = limits.FRAME_BYTES
+    frame_containers: int = limits.FRAME_CONTAINERS
     part_bytes: int = limits.PART_BYTES
     fetch_bytes: int = limits.FETCH_BYTES
     in_flight: int = limits.IN_FLIGHT

@@ -43,6 +43,7 @@ class Codec(Generic[M]):
         self._union = union
         self._tags = frozenset(tag_of(kind) for kind in kinds)
         self._bearing = {kind: _json_fields(kind) for kind in kinds}
+        self._encoder: Final = msgspec.json.encode if encoding == "json" else msgspec.msgpack.encode
         self._from_json = cast("msgspec.json.Decoder[M]", msgspec.json.Decoder(union))
         self._from_msgpack = cast("msgspec.msgpack.Decoder[M]", msgspec.msgpack.Decoder(union))
 
@@ -93,13 +94,20 @@ class Codec(Generic[M]):
         Raises: WireError: TOO_LARGE for a value nested too deeply for MessagePack (about 900 levels;
             JSON has no such limit).
         """
-        encoder = msgspec.json.encode if self.encoding == "json" else msgspec.msgpack.encode
+        data = self.encode_quickly(message)
+        return self.encode_slowly(message) if data is None else data
+
+    def encode_quickly(self, message: Message) -> bytes | None:
+        """As ``encode``, but None for lone surrogates, deep nesting, long integers: they take long."""
         try:
-            return encoder(message)
+            return self._encoder(message)
         except (UnicodeEncodeError, RecursionError, OverflowError):
-            pass  # a lone surrogate, deep nesting, or a long integer: take the careful way
+            return None
+
+    def encode_slowly(self, message: Message) -> bytes:
+        """As ``encode``, for any message. Pure Python, linear."""
         try:
-            return encoder(_careful(message, self.encoding))
+            return self._encoder(_careful(message, self.encoding))
         except RecursionError:
             raise WireError(
                 WireCode.TOO_LARGE, "nested too deeply for MessagePack; use the JSON encoding"

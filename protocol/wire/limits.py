@@ -13,6 +13,10 @@ SUBPROTOCOLS: Final = (SUBPROTOCOL_JSON, SUBPROTOCOL_MSGPACK)
 FRAME_BYTES: Final = 16 * 1024 * 1024
 """Largest frame a client may send. One event must fit into it."""
 
+FRAME_CONTAINERS: Final = 500_000
+"""Most arrays and objects a frame may hold. Decoded they take 30 to 120 MB: ``[],`` is three bytes on the
+wire and sixty in memory, so that 16 MB of them would be 300 MB and hold the loop up for seconds."""
+
 PART_BYTES: Final = 128 * 1024
 """Answers above this are sent in parts holding at most this many bytes of the encoded answer each.
 

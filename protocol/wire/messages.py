@@ -121,6 +121,7 @@ class Limits(Message, frozen=True):
     """What this server refuses above. Sizes in bytes of the encoded frame, times in milliseconds."""
 
     frame_bytes: Count
+    frame_containers: Count
     part_bytes: Count
     fetch_bytes: Count
     in_flight: Count

@@ -34,6 +34,9 @@ class Method:
         return frozenset((*self.required, *self.optional))
 
 
+SESSION_IDS_MAX: Final = 10_000
+"""Ids of one batch: each takes some 50 us, and a program may ask again."""
+
 _SEARCH: Final = ("event_filters", "match", "limit", "cursor")
 _FIND: Final = ("event_filters", "match", "limit")
 _FIND_SESSIONS: Final = ("session_filters", "workspaces", *_FIND)
@@ -90,8 +93,8 @@ def check_params(method: Method, params: JSON) -> dict[str, JSON]:
     """The parameters as a mapping; null counts as no parameters.
 
     Raises: WireError: INVALID_ARGS: not an object; a parameter missing, then unknown; a session id that
-        is no text, or ``session_ids`` that is no list of them. (``search_events`` leaves its target to the
-        service, whose code for that is its own: SPEC 6.1.1.)
+        is no text, or ``session_ids`` that is no list of at most 10,000 of them. (``search_events`` leaves
+        its target to the service, whose code for that is its own: SPEC 6.1.1.)
     """
     given = {} if params is None else params
     if not isinstance(given, dict):
@@ -104,6 +107,8 @@ def check_params(method: Method, params: JSON) -> dict[str, JSON]:
     if "session_id" in given and not method.searches and not isinstance(given["session_id"], str):
         raise WireError(WireCode.INVALID_ARGS, "`params.session_id` must be text")
     ids = given.get("session_ids", [])
+    if isinstance(ids, list) and len(ids) > SESSION_IDS_MAX:
+        raise WireError(WireCode.INVALID_ARGS, f"at most {SESSION_IDS_MAX} `params.session_ids` at once")
     if not isinstance(ids, list) or not all(isinstance(item, str) for item in ids):
         raise WireError(WireCode.INVALID_ARGS, "`params.session_ids` must be a list of texts")
     return given

@@ -23,7 +23,12 @@ both_encodings = pytest.mark.parametrize("encoding", ENCODINGS)
 
 def welcome(in_flight: int = 64, frame_bytes: int = 1_000_000) -> m.Welcome:
     limits = m.Limits(
-        frame_bytes=frame_bytes, part_bytes=1000, fetch_bytes=1000, in_flight=in_flight, keepalive_ms=1000
+        frame_bytes=frame_bytes,
+        frame_containers=1000,
+        part_bytes=1000,
+        fetch_bytes=1000,
+        in_flight=in_flight,
+        keepalive_ms=1000,
     )
     return m.Welcome(protocol=1, server=ME, instance="i", role="runtime", limits=limits, features=[])
 

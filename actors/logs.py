@@ -107,7 +107,7 @@ class LogReading:
             if stored is None:
                 return None
             sid = stored.sid
-        if reader.journal.stored_bytes(sid, first, last) > POINT_BYTES:
+        if reader.journal.plain_bytes(sid, first, last) > POINT_BYTES:
             return None
         return tuple(reader.journal.read_events(sid, first, last))
 

@@ -20,7 +20,8 @@ from ..protocol.header import HeaderError, SessionHeader, compatible, header_fro
 from ..protocol.json_value import JSON
 from ..protocol.outward import SessionKey
 from ..protocol.signal import Signal
-from ..protocol.wire.appending import check_seqs, judge, judge_prefix, same_event
+from ..protocol.weight import is_heavy
+from ..protocol.wire.appending import Verdict, check_seqs, judge, judge_prefix, same_event
 from ..protocol.wire.codes import WireCode, WireError
 from ..protocol.wire.identity import Owner
 from ..storage.index.door import SessionState
@@ -89,11 +90,11 @@ class Publishing:
             if session.projection is None:
                 await self._rebuild(session)
             stored = await self._stored(session, from_seq, from_seq + len(events) - 1)
-            verdict = judge(session.length, from_seq, events, _comparing(stored))
-            if verdict.skip < len(events):
-                fresh = [
-                    _event(event, verdict.first_new + at) for at, event in enumerate(events[verdict.skip :])
-                ]
+            length = session.length
+            verdict, fresh = await _off_the_loop(
+                events, lambda: _judged(length, from_seq, events, _comparing(stored))
+            )
+            if fresh:
                 await self._commit(session, fresh)
             return verdict.through_seq
 
@@ -144,8 +145,7 @@ class Publishing:
         owner: Owner,
         signal: Signal,
     ) -> Attached:
-        given = [_event(event, seq) for seq, event in enumerate(seed or ())]
-        await _off_the_loop(len(given), lambda: _check_surface(given))
+        given = await _off_the_loop(seed or (), lambda: _seed(seed or ()))
         stored: JournalSession | None = None
         if self.journal:
             stored = await self._journaled(key, header, None if seed is None else given, signal)
@@ -206,7 +206,7 @@ class Publishing:
         """Fold the stored log again: on attaching to a stored session, and after a failed commit."""
         events = await self._stored(session, 0, None)
         projection = Projection()
-        await _off_the_loop(len(events), lambda: projection.feed(events))
+        await _off_the_loop(events, lambda: projection.feed(events))
         session.projection, session.length = projection, 0
         session.committed(events)
 
@@ -221,7 +221,7 @@ class Publishing:
         assert projection is not None
         session.projection = None  # it runs ahead of the log until the commit is known
         change = await _off_the_loop(
-            len(events), lambda: projection.feed(events, skeleton=session.journal_sid is None)
+            events, lambda: projection.feed(events, skeleton=session.journal_sid is None)
         )
         if projection.broken is not None:
             raise WireError(WireCode.INVALID_EVENT, _surface_defect(events, projection.broken))
@@ -280,9 +280,21 @@ class Publishing:
         return session
 
 
-async def _off_the_loop(length: int, work: Callable[[], T]) -> T:
-    """Pure work over ``length`` events, in a thread if that takes long. Cancellation: as for a thread."""
-    return work() if length <= HEAVY_EVENTS else await trio.to_thread.run_sync(work)
+async def _off_the_loop(events: Sequence[JSON] | Sequence[Event], work: Callable[[], T]) -> T:
+    """Pure work over events, in a thread if they are many or large. Cancellation: as for a thread."""
+    payloads = (event.data if isinstance(event, Event) else event for event in events)
+    if len(events) > HEAVY_EVENTS or is_heavy(payloads):
+        return await trio.to_thread.run_sync(work)
+    return work()
+
+
+def _judged(
+    length: int, from_seq: int, events: Sequence[JSON], is_stored: _IsStored
+) -> tuple[Verdict, list[Event]]:
+    """What is to be done with a batch, and its new events. Raises: WireError."""
+    verdict = judge(length, from_seq, events, is_stored)
+    new = events[verdict.skip :]
+    return verdict, [_event(event, verdict.first_new + at) for at, event in enumerate(new)]
 
 
 def _comparing(stored: Sequence[Event]) -> _IsStored:
@@ -320,12 +332,14 @@ def _event(value: JSON, seq: int) -> Event:
         raise WireError(WireCode.INVALID_EVENT, f"event {seq}: {exc}") from exc
 
 
-def _check_surface(events: Sequence[Event]) -> None:
-    """Raise WireError INVALID_EVENT for a seed that breaks the surface, before anything is stored."""
+def _seed(values: Sequence[JSON]) -> list[Event]:
+    """The events of a seed. Raises: WireError INVALID_EVENT, also if they break the surface."""
+    events = [_event(value, seq) for seq, value in enumerate(values)]
     projection = Projection()
     projection.feed(events)
     if projection.broken is not None:
         raise WireError(WireCode.INVALID_EVENT, _surface_defect(events, projection.broken))
+    return events
 
 
 def _surface_defect(events: Sequence[Event], code: str) -> str:

@@ -27,6 +27,8 @@ LEVEL: Final = 1
 RAW: Final = 0
 RAW_BELOW_BYTES: Final = 64
 """A body this short gains nothing worth the time."""
+HEAD_BYTES: Final = 19
+"""The dictionary's number and the longest header of a zstd frame, which tells its content's size."""
 EVENT_MAX_BYTES: Final = 512 * 1024 * 1024
 """A stored event that claims to be larger is damage: SQLite itself ends at 1 GB a value."""
 
@@ -97,6 +99,17 @@ class Packer:
             return self._decompress[body[0]](body[1:], max_output_size=EVENT_MAX_BYTES)
         except (KeyError, zstandard.ZstdError) as exc:
             raise ValueError(f"a body that cannot be restored: {exc}") from exc
+
+
+def plain_size(head: bytes, stored_bytes: int) -> int:
+    """The size of a body once restored, by its first ``HEAD_BYTES``; of a damaged one, what is stored."""
+    if not head or head[0] == RAW:
+        return max(0, stored_bytes - 1)
+    try:
+        size = zstandard.frame_content_size(head[1:])
+    except zstandard.ZstdError:
+        return stored_bytes
+    return size if size >= 0 else stored_bytes
 
 
 def encode_event(event: Event) -> bytes:

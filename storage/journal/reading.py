@@ -13,7 +13,7 @@ from ...protocol.event import Event
 from ...protocol.json_codec import decode_json
 from ...protocol.outward import SessionKey
 from ..sqlite import Connection, Row
-from .codec import Packer, decode_event, decode_header, decode_title
+from .codec import HEAD_BYTES, Packer, decode_event, decode_header, decode_title, plain_size
 from .records import JournalDamaged, JournalSession
 from .schema import SEQ_BITS
 
@@ -83,13 +83,15 @@ class JournalReader:
         rows = self.connection.execute(_RANGE, (base + max(first, 0), base + last, limit)).fetchall()
         return [self._event(sid, key - base, self._restore(sid, key - base, body)) for key, body in rows]
 
-    def stored_bytes(self, sid: int, first: int, last: int) -> int:
-        """The compressed size of events ``first``..``last`` together; no event is read."""
+    def plain_bytes(self, sid: int, first: int, last: int) -> int:
+        """The size of events ``first``..``last`` together as JSON; no event is restored.
+
+        The compressed size would say little: a megabyte of brackets takes some hundred bytes.
+        """
         base = sid << SEQ_BITS
-        sql = "SELECT coalesce(sum(length(body)), 0) FROM event WHERE key BETWEEN ? AND ?"
+        sql = f"SELECT substr(body, 1, {HEAD_BYTES}), length(body) FROM event WHERE key BETWEEN ? AND ?"
         bounds = (base + max(first, 0), base + min(last, (1 << SEQ_BITS) - 1))
-        ((size,),) = self.connection.execute(sql, bounds).fetchall()
-        return int(size)
+        return sum(plain_size(head, size) for head, size in self.connection.execute(sql, bounds).fetchall())
 
     def read_all(self, sid: int, first: int = 0) -> Iterator[list[Event]]:
         """The log from ``first`` on, in pages of at most 512 events; each page its own small read.

@@ -86,13 +86,17 @@ class Families:
         """The session a hit is listed under: the nearest ancestor that is no sub-agent, inside the scope."""
         if sid not in self._roots:
             at, seen = sid, {sid}
+            closed = False
             while self.session(at).state.header.origin == SUB_AGENT:
                 parent = self.parent(at)
-                if parent is None or parent.sid in seen or not self._in_scope(parent):
+                if parent is None or not self._in_scope(parent):
+                    break
+                if parent.sid in seen:
+                    closed = True  # a circle: where it ends depends on where it was entered
                     break
                 at = parent.sid
                 seen.add(at)
-            self._roots[sid] = at
+            self._roots.update(dict.fromkeys((sid,) if closed else seen, at))
         return self._roots[sid]
 
     def _in_scope(self, session: StoredSession) -> bool:

@@ -99,9 +99,12 @@ class Circle:
         """The outward id of a member."""
         if entry.key in self.called:
             return self.called[entry.key]
+        same = self._by_id[entry.key.id]
+        if len(same) == 1:
+            return entry.key.id
         names = self._names.get(entry.key.id)
         if names is None:
-            names = outward_ids(other.key for other in self._by_id[entry.key.id])
+            names = outward_ids(other.key for other in same)
             self._names[entry.key.id] = names
         return names[entry.key]
 
@@ -147,9 +150,12 @@ class Circle:
         """A member under its outward id, with its parent as far as it may be named."""
         parent, raw = self.parent(entry), entry.header.parent_session
         named_parent = self.name(parent) if parent is not None else None if self.confined else raw
+        name, header = self.name(entry), entry.header
+        if (name, named_parent) != (header.id, raw):
+            header = attrs.evolve(header, id=name, parent_session=named_parent)
         return Shown(
             entry=entry,
-            header=attrs.evolve(entry.header, id=self.name(entry), parent_session=named_parent),
+            header=header,
             hides_parent=raw is not None and named_parent is None,
             conflicted=entry.conflicted or self._conflicts(entry),
         )

@@ -7,9 +7,9 @@ time, since their listing may have moved (SPEC 4.1). What is asked about by id i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
-from typing import Final, TypeVar
+from typing import Final
 
 import attrs
 
@@ -27,11 +27,10 @@ from .circle import Circle, Entry, Shown, ids_around
 from .live import LiveSession, LiveStore
 from .logs import LogReading
 from .mounted import LIVE, Mounted, Told, inspect_with
+from .recent import Recent
 from .reconcile import is_stored_elsewhere
 from .storage import StorageActor
 from .visibility import Visibility
-
-T = TypeVar("T")
 
 POINT_IDS: Final = 8
 """So many ids are looked up in the loop, some 30 us each; more go to a reader's thread (0.3 ms)."""
@@ -39,13 +38,14 @@ POINT_IDS: Final = 8
 
 @attrs.define(eq=False)
 class Corpus:
-    """Answers for the pool and the search actor; holds no state of its own."""
+    """Answers for the pool and the search actor; of its own it holds only what it looked up lately."""
 
     storage: StorageActor
     live: LiveStore
     mounted: Mounted
     visibility: Visibility
     logs: LogReading
+    _recent: Recent[list[Entry]] = attrs.field(factory=Recent, init=False, repr=False)
 
     def reach(self, caller: Caller, *, own: StoredSession | None = None) -> Reach:
         """What the caller may see, for the index; ``own`` is the caller's own session, never a hit."""
@@ -67,12 +67,15 @@ class Corpus:
         ids = _named_ids(clauses)
 
         def select(index: IndexReader) -> list[Shown]:
-            around: AbstractSet[str] | None = ids
-            if around is None and clauses and not told.headers and not told.failures:
+            around: AbstractSet[str] | None = None
+            if clauses and not told.headers and not told.failures:
                 around = self._matching_ids(index, caller, clauses)
             return self.circle(index, caller, around, told).select(clauses)
 
-        found = await self._ask(select, ids)
+        if ids is None:
+            found = await self.storage.read(lambda reader: select(reader.index))
+        else:
+            found = (await self._circle_of(caller, ids, told)).select(clauses)
         if self.mounted.strict and any(shown.conflicted for shown in found):
             raise QueryError(Code.SOURCE_CONFLICT, "two sources tell one id with incompatible headers")
         return found
@@ -84,13 +87,13 @@ class Corpus:
         """
         bare = frozenset(one for outward in ids for one in possible_ids(outward))
         told = await self.listed(signal)
-        return await self._ask(lambda index: self.circle(index, caller, bare, told), bare), told
+        return await self._circle_of(caller, bare, told), told
 
     async def known(self, caller: Caller, ids: Iterable[str]) -> Circle:
         """As ``around``, by what the index knows: no provider is asked."""
         await self.visibility.follow()
         bare = frozenset(one for outward in ids for one in possible_ids(outward))
-        return await self._ask(lambda index: self.circle(index, caller, bare, None), bare)
+        return await self._circle_of(caller, bare, None)
 
     async def require(self, caller: Caller, outward: str, signal: Signal) -> Shown:
         """The one session in the caller's reach that ``outward`` names, its own included (SPEC 4.4).
@@ -119,27 +122,50 @@ class Corpus:
         Args: ids: None for every session in reach. told: what providers list now; None: what the index
             knows of them.
         """
-        reach = self.reach(caller)
         if ids is None:
+            reach = self.reach(caller)
             rows = index.sessions(reach) + index.unread(reach)
             headers = () if told is None else told.headers
-            entries = self._merged(index, caller, rows, headers, told)
-        else:
-            wanted = set(ids)
-            entries = self._with_ids(index, caller, wanted, told)
-            parents = ids_around(entries) - wanted
-            if parents:
-                entries = self._with_ids(index, caller, wanted | parents, told)
+            return self._circle(caller, self._merged(index, caller, rows, headers, told))
+        return self._circle(caller, self._around(index, caller, frozenset(ids), told))
+
+    async def _circle_of(self, caller: Caller, ids: frozenset[str], told: Told | None) -> Circle:
+        """As ``circle``, where the ids say how much work it is; a few of them are found in the loop.
+
+        What is found is kept while no write to the index, no session and no mount has come or gone.
+        """
+        if len(ids) > POINT_IDS:
+            return await self.storage.read(lambda reader: self.circle(reader.index, caller, ids, told))
+        if self.mounted.names:  # what a provider lists now has no version
+            return self.storage.point(lambda reader: self.circle(reader.index, caller, ids, told))
+        version = (self.storage.index_version, self.live.epoch, self.mounted.epoch)
+        entries = self._recent.get(version, (caller, ids))
+        if entries is None:
+            entries = self.storage.point(lambda reader: self._around(reader.index, caller, ids, told))
+            self._recent.keep(version, (caller, ids), entries)
+        return self._circle(caller, entries)
+
+    def _around(
+        self, index: IndexReader, caller: Caller, ids: AbstractSet[str], told: Told | None
+    ) -> list[Entry]:
+        """The sessions with some ids, and those that may be their parents."""
+        entries = self._with_ids(index, caller, ids, told)
+        parents = ids_around(entries) - ids
+        return self._with_ids(index, caller, ids | parents, told) if parents else entries
+
+    def _circle(self, caller: Caller, entries: Sequence[Entry]) -> Circle:
         own = next((e.key for e in entries if _is_own(caller, e.key, e.header)), None)
         name = own_id(caller)
         return Circle(
             entries,
-            confined=reach.workspaces is not None,
+            confined=reach_of(caller) is not None,
             own=own,
             called={} if own is None or name is None else {own: name},
         )
 
-    def _with_ids(self, index: IndexReader, caller: Caller, ids: set[str], told: Told | None) -> list[Entry]:
+    def _with_ids(
+        self, index: IndexReader, caller: Caller, ids: AbstractSet[str], told: Told | None
+    ) -> list[Entry]:
         headers = () if told is None else tuple(one for one in told.headers if one[1].id in ids)
         return self._merged(index, caller, index.with_ids(ids, _workspaces(caller)), headers, told)
 
@@ -211,11 +237,6 @@ class Corpus:
         """
         await self.visibility.follow()
         return await self.mounted.listed(signal) if self.mounted.names else Told()
-
-    async def _ask(self, ask: Callable[[IndexReader], T], ids: Iterable[str] | None) -> T:
-        if ids is not None and len(frozenset(ids)) <= POINT_IDS:
-            return self.storage.point(lambda reader: ask(reader.index))
-        return await self.storage.read(lambda reader: ask(reader.index))
 
     # -- what stands in one ------------------------------------------------------------------------
 

@@ -33,12 +33,12 @@ from ..protocol.records import (
 from ..protocol.signal import Signal
 from ..protocol.surface import fold
 from ..protocol.text import event_text
-from ..protocol.traces import trace_event, trace_skeleton
 from .circle import Shown
 from .corpus import Corpus
 from .family import trace_family
 from .pool import Pool
 from .titles import Titles
+from .tracing import Tracing
 
 T = TypeVar("T")
 
@@ -50,6 +50,7 @@ class Exact:
     corpus: Corpus
     pool: Pool
     titles: Titles
+    tracing: Tracing
     read_window_max: int
 
     async def filter_sessions(
@@ -83,15 +84,7 @@ class Exact:
 
         async def work() -> EventTrace:
             shown = await self.corpus.require(caller, session_id, signal)
-            entry, row = shown.entry, shown.entry.stored
-            if entry.live is None and entry.provider is None and row is not None and row.state.error is None:
-                skeleton = await self.corpus.storage.read(lambda reader: reader.index.skeleton(row.sid))
-                if len(skeleton) == row.state.length and not self.corpus.logs.shows_closers(row):
-                    return await self.pool.over_log(
-                        len(skeleton), lambda: trace_skeleton(shown.header, skeleton, seq)
-                    )
-            events = await self.corpus.events(entry, signal)
-            return await self.pool.over_log(len(events), lambda: trace_event(shown.header, events, seq))
+            return await self.tracing.trace(shown, seq, signal)
 
         return await self.pool.run(work, signal)
 

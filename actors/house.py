@@ -28,6 +28,7 @@ from .search import SearchActor
 from .searching import Searching
 from .storage import StorageActor, open_storage
 from .titles import Titles
+from .tracing import Tracing
 from .visibility import Visibility
 
 logger = logging.getLogger(__name__)
@@ -114,11 +115,12 @@ def _build(config: ServiceConfig, mounted: Mounted, storage: StorageActor) -> Ho
         SearchLimits(default_limit=config.default_limit, max_limit=config.max_limit),
         config.snippet_chars,
     )
+    pool = Pool(config.max_parallel_reads)
     return House(
         storage=storage,
         live=live,
         corpus=corpus,
-        exact=Exact(corpus, Pool(config.max_parallel_reads), Titles(corpus, workers), config.read_window_max),
+        exact=Exact(corpus, pool, Titles(corpus, workers), Tracing(corpus, pool), config.read_window_max),
         searching=searching,
         publishing=Publishing(storage, live, journal=config.journal),
         freshness=freshness,

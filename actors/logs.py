@@ -17,9 +17,10 @@ import trio
 from ..protocol.crash_repair import repaired
 from ..protocol.errors import Code, QueryError
 from ..protocol.event import Event
+from ..protocol.outward import SessionKey
 from ..protocol.reads import Window, event_number
 from ..storage.index.door import StoredSession
-from ..storage.journal import PUBLISHED, JournalDamaged, JournalReader
+from ..storage.journal import PUBLISHED, JournalDamaged, JournalReader, JournalSession
 from ..storage.readers.held import writer_may_hold
 from ..storage.readers.registry import READERS
 from ..storage.sources.locate import locate, read_located
@@ -36,6 +37,7 @@ QUIET_S: Final = 600.0
 POINT_EVENTS: Final = 64
 """Windows of at most this many events are read in the loop, by key: tens of microseconds warm."""
 POINT_BYTES: Final = 64 * 1024
+SIDS_MAX: Final = 4096
 DSH: Final = "dsh"
 
 
@@ -45,15 +47,20 @@ class LogReading:
 
     storage: StorageActor
     cache: ParsedCache
+    _sids: dict[SessionKey, int] = attrs.field(factory=dict, init=False, repr=False)
 
-    async def live(self, session: LiveSession) -> Sequence[Event]:
-        """A live session's log as it is now: an open turn is not closed (SPEC 1.7.6)."""
+    async def live(self, session: LiveSession, first: int = 0) -> Sequence[Event]:
+        """A live session's log from ``first`` on, as it is now: an open turn is not closed (SPEC 1.7.6)."""
         if session.memory is not None:
-            return tuple(session.memory)
+            return tuple(session.memory[first:])
         sid, length = session.journal_sid, session.length
-        if sid is None or not length:
+        if sid is None or first >= length:
             return ()
-        return await self.storage.read(lambda reader: _journal_events(reader.journal, sid, length))
+        if length - first <= POINT_EVENTS:
+            events = self._read_small(sid, first, length - 1)
+            if events is not None:
+                return events
+        return await self.storage.read_journal(lambda journal: _journal_events(journal, sid, length, first))
 
     async def stored(self, row: StoredSession) -> Sequence[Event]:
         """A stored session's log.
@@ -87,7 +94,7 @@ class LogReading:
         if entry.live is not None and entry.live.memory is not None:
             return number - first, tuple(entry.live.memory[first : last + 1])
         try:
-            events = self.storage.point(lambda reader: self._point(reader, entry, first, last))
+            events = self._point(entry, first, last)
         except JournalDamaged as exc:
             raise QueryError(Code.CORRUPT_SESSION, str(exc)) from exc
         if events is None:
@@ -100,24 +107,42 @@ class LogReading:
         """Whether the view of a stored session may end in closers: then its skeleton is not all of it."""
         return row.key.source in (PUBLISHED, DSH)
 
-    def _point(self, reader: StoreReader, entry: Entry, first: int, last: int) -> tuple[Event, ...] | None:
-        sid = entry.live.journal_sid if entry.live is not None else None
+    def is_repaired(self, row: StoredSession) -> bool:
+        """Whether the view of a published session's log ends in closers, if a turn was left open."""
+        stored = self.storage.point_journal(lambda journal: journal.find(row.key))
+        return stored is not None and self.storage.point_journal(lambda one: _has_no_writer(one, stored))
+
+    def _point(self, entry: Entry, first: int, last: int) -> tuple[Event, ...] | None:
+        live = entry.live
+        sid = live.journal_sid if live is not None else self._sids.get(entry.key) or self._find_sid(entry.key)
+        events = self._read_small(sid, first, last)
+        if live is None and events is not None and len(events) <= last - first:
+            events = self._read_small(self._find_sid(entry.key), first, last)  # forgotten, and let back in
+        return events
+
+    def _read_small(self, sid: int | None, first: int, last: int) -> tuple[Event, ...] | None:
         if sid is None:
-            stored = reader.journal.find(entry.key)
-            if stored is None:
-                return None
-            sid = stored.sid
-        if reader.journal.plain_bytes(sid, first, last) > POINT_BYTES:
             return None
-        return tuple(reader.journal.read_events(sid, first, last))
+        events = self.storage.point_journal(lambda journal: journal.read_small(sid, first, last, POINT_BYTES))
+        return None if events is None else tuple(events)
+
+    def _find_sid(self, key: SessionKey) -> int | None:
+        """The journal's number of a session, remembered: no other one ever gets it."""
+        stored = self.storage.point_journal(lambda journal: journal.find(key))
+        if len(self._sids) >= SIDS_MAX:
+            self._sids.clear()
+        if stored is None:
+            self._sids.pop(key, None)
+            return None
+        self._sids[key] = stored.sid
+        return stored.sid
 
     def _published(self, reader: StoreReader, row: StoredSession) -> Sequence[Event]:
         stored = reader.journal.find(row.key)
         if stored is None:
             raise QueryError(Code.SESSION_NOT_FOUND)
         events = _journal_events(reader.journal, stored.sid, stored.length)
-        quiet = stored.clean or _is_quiet_ms(reader.journal.last_time(stored.sid) or 0)
-        return repaired(events) if quiet else events
+        return repaired(events) if _has_no_writer(reader.journal, stored) else events
 
     async def _foreign(self, row: StoredSession) -> ParsedLog:
         if row.state.error is not None:
@@ -168,14 +193,18 @@ def _read_foreign(reader: StoreReader, row: StoredSession, stopped: Callable[[],
     return ParsedLog(kept, sum(len(str(event.data)) for event in kept) * 2)
 
 
-def _journal_events(journal: JournalReader, sid: int, length: int) -> tuple[Event, ...]:
+def _journal_events(journal: JournalReader, sid: int, length: int, first: int = 0) -> tuple[Event, ...]:
     try:
-        return tuple(event for page in journal.read_all(sid) for event in page)[:length]
+        return tuple(event for page in journal.read_all(sid, first) for event in page)[: length - first]
     except JournalDamaged as exc:
         raise QueryError(Code.CORRUPT_SESSION, str(exc)) from exc
 
 
-def _is_quiet_ms(last_ms: int) -> bool:
+def _has_no_writer(journal: JournalReader, stored: JournalSession) -> bool:
+    """Whether nobody may go on writing a session of the journal that is not live (SPEC 16.6.6)."""
+    if stored.clean:
+        return True
+    last_ms = journal.last_time(stored.sid) or 0
     return time.time() - last_ms / 1000 >= QUIET_S
 
 

@@ -157,7 +157,8 @@ class Reconciler:
         if row is None:
             return True
         if self.live.shadowing(snapshot.header) is not None:
-            return False  # its live owner's log counts; what is stored is refreshed when it detaches
+            # its live owner's log counts; what is stored is refreshed when it detaches
+            return not same_snapshot(row.state.header, snapshot.header)
         trusted = self._trusted.get(binding.name, binding.epoch) == binding.epoch
         return not trusted or row.state.revision != snapshot.revision or row.state.rank != rank
 

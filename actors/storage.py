@@ -154,6 +154,11 @@ class StorageActor:
         """Run one bounded read of the journal alone; the index may be any way behind it."""
         return await self._read_readers.run_store(lambda reader: query(reader.journal))
 
+    @property
+    def index_version(self) -> int:
+        """Moves with every write to the index, at the latest when whoever wrote hears of it."""
+        return self._index.transactions
+
     def point(self, query: Callable[[StoreReader], T]) -> T:
         """Run a point read by key in the loop: 10-30 us warm, where a thread hop costs 200-400 us.
 
@@ -161,6 +166,10 @@ class StorageActor:
         """
         with self._point_reader.index.snapshot():
             return query(self._point_reader)
+
+    def point_journal(self, query: Callable[[JournalReader], T]) -> T:
+        """The same in the journal, whose events never change: one statement needs no snapshot."""
+        return query(self._point_reader.journal)
 
     # -- life ------------------------------------------------------------------------------------
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from typing import Final, Protocol
+from sys import intern
+from typing import Protocol
 
 import attrs
 from msgspec import UNSET
@@ -14,7 +15,7 @@ from .event import Event, Surface
 from .header import SessionHeader
 from .json_value import whole
 from .records import EventRecord, EventTrace, Lineage, SessionRecord
-from .surface import Foldable, SurfaceFold
+from .surface import Foldable, FoldStep, SurfaceFold
 
 
 def trace_lineage(target_id: str, records: Iterable[SessionRecord]) -> Lineage:
@@ -104,66 +105,99 @@ def trace_event(header: SessionHeader, events: Sequence[Event], seq: object) -> 
     Raises: QueryError: EVENT_NOT_FOUND before the log is folded, then INVALID_SURFACE.
     Source: SPEC 7.2.
     """
-    target = _target(events, seq)
-    trace = _Trace(target.seq)
-    fold = SurfaceFold(compact=False)
-    for event in events:
-        step = fold.append(event)
-        trace.take(event.seq, step.surface, step.shadowed, step.sources)
-    return trace.result(header, target)
+    _check_target(events, seq)
+    relations = Relations(compact=False)
+    relations.extend(events)
+    return relations.trace(header, seq)
 
 
 def trace_skeleton(header: SessionHeader, skeletons: Sequence[Traceable], seq: object) -> EventTrace:
     """The same from an index's skeleton of a log that was folded before, whose payloads are not at hand."""
-    target = _target(skeletons, seq)
-    trace = _Trace(target.seq)
-    fold = SurfaceFold()
-    for skeleton in skeletons:
-        step = fold.append_skeleton(skeleton)
-        trace.take(skeleton.seq, step.surface, step.shadowed, step.sources)
-    return trace.result(header, target)
+    _check_target(skeletons, seq)
+    relations = Relations()
+    relations.extend_skeleton(skeletons)
+    return relations.trace(header, seq)
 
 
-def _target(events: Sequence[Traceable], seq: object) -> Traceable:
-    """The event at place ``seq`` if it carries that seq; never counts from the end (SPEC 7.2.1, 8.4)."""
-    index = whole(seq)
-    if type(index) is int and 0 <= index < len(events) and events[index].seq == index:
-        return events[index]
+def _check_target(events: Sequence[Traceable], seq: object) -> None:
+    """Raise EVENT_NOT_FOUND unless the event at place ``seq`` carries it; never counts from the end."""
+    place = event_place(seq, len(events))
+    if events[place].seq != place:
+        raise QueryError(Code.EVENT_NOT_FOUND)
+
+
+def event_place(seq: object, length: int) -> int:
+    """``seq`` as a place in a log of ``length`` events (SPEC 7.2.1). Raises: QueryError EVENT_NOT_FOUND."""
+    place = whole(seq)
+    if type(place) is int and 0 <= place < length:
+        return place
     raise QueryError(Code.EVENT_NOT_FOUND)
 
 
-_NONE: Final[tuple[int, ...]] = ()
+class Relations:
+    """The relations of all events of one log, folded once and asked often; it grows with its log.
 
+    Costs some 100 bytes an event. ``compact``: see ``SurfaceFold``. An event that breaks the surface
+    leaves it as it was before that event.
+    """
 
-class _Trace:
-    """Gathers what concerns one seq while a log is folded."""
+    def __init__(self, *, compact: bool = True) -> None:
+        self._fold = SurfaceFold(compact=compact)
+        self._types: list[str] = []
+        self._times: list[int] = []
+        self._surfaces: list[Surface] = []
+        self._replaced: dict[int, tuple[int, ...]] = {}
+        self._replaced_by: dict[int, int] = {}
+        self._sources: dict[int, tuple[int, ...]] = {}
+        self._derived: dict[int, list[int]] = {}
 
-    def __init__(self, seq: int) -> None:
-        self._seq = seq
-        self._surface: Surface = "log-only"
-        self._chain: list[int] = []
-        self._replaced = _NONE
-        self._sources = _NONE
-        self._derived: list[int] = []
+    def __len__(self) -> int:
+        """How many events were taken: the seq expected next."""
+        return len(self._types)
 
-    def take(self, seq: int, surface: Surface, shadowed: tuple[int, ...], sources: tuple[int, ...]) -> None:
-        if seq == self._seq:
-            self._surface, self._replaced, self._sources = surface, shadowed, sources
-        elif self._seq in sources:
-            self._derived.append(seq)
-        if shadowed and (self._chain[-1] if self._chain else self._seq) in shadowed:
-            self._chain.append(seq)
+    def extend(self, events: Iterable[Event]) -> None:
+        """Take the next events. Raises: SurfaceError: the log breaks SPEC 2."""
+        for event in events:
+            self._take(event, self._fold.append(event))
 
-    def result(self, header: SessionHeader, target: Traceable) -> EventTrace:
-        surface: Surface = "shadowed" if self._chain else self._surface
+    def extend_skeleton(self, skeletons: Iterable[Traceable]) -> None:
+        """Take the next events without their payloads; E18 is taken as passed. Raises: SurfaceError."""
+        for skeleton in skeletons:
+            self._take(skeleton, self._fold.append_skeleton(skeleton))
+
+    def _take(self, event: Traceable, step: FoldStep) -> None:
+        seq = event.seq
+        self._types.append(intern(event.type))
+        self._times.append(event.time)
+        self._surfaces.append(step.surface)
+        if step.shadowed:
+            self._replaced[seq] = step.shadowed
+            self._replaced_by.update(dict.fromkeys(step.shadowed, seq))
+        if step.sources:
+            self._sources[seq] = step.sources
+            for source in dict.fromkeys(step.sources):
+                self._derived.setdefault(source, []).append(seq)
+
+    def trace(self, header: SessionHeader, seq: object) -> EventTrace:
+        """One event's relations. Raises: QueryError EVENT_NOT_FOUND. Source: SPEC 7.2."""
+        place = event_place(seq, len(self))
+        chain: list[int] = []
+        after = self._replaced_by.get(place)
+        while after is not None:
+            chain.append(after)
+            after = self._replaced_by.get(after)
         return EventTrace(
             header=header,
             target=EventRecord(
-                session_id=header.id, seq=self._seq, type=target.type, time=target.time, surface=surface
+                session_id=header.id,
+                seq=place,
+                type=self._types[place],
+                time=self._times[place],
+                surface="shadowed" if chain else self._surfaces[place],
             ),
-            replaced_by=self._chain[0] if self._chain else None,
-            replacement_chain=tuple(self._chain),
-            replaced_event_seqs=self._replaced,
-            source_event_seqs=self._sources,
-            derived_event_seqs=tuple(self._derived),
+            replaced_by=chain[0] if chain else None,
+            replacement_chain=tuple(chain),
+            replaced_event_seqs=self._replaced.get(place, ()),
+            source_event_seqs=self._sources.get(place, ()),
+            derived_event_seqs=tuple(self._derived.get(place, ())),
         )

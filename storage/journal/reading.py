@@ -28,6 +28,9 @@ _SESSION: Final = (
     f"SELECT sid, source, place, id, header, {_LENGTH}, title, inherited, notes, clean FROM session"
 )
 _POINT: Final = "SELECT body FROM event WHERE key = ?"
+_SMALL: Final = (
+    "SELECT key, CASE WHEN length(body) <= ? THEN body END FROM event WHERE key BETWEEN ? AND ? ORDER BY key"
+)
 _RANGE: Final = "SELECT key, body FROM event WHERE key BETWEEN ? AND ? ORDER BY key LIMIT ?"
 
 
@@ -83,15 +86,20 @@ class JournalReader:
         rows = self.connection.execute(_RANGE, (base + max(first, 0), base + last, limit)).fetchall()
         return [self._event(sid, key - base, self._restore(sid, key - base, body)) for key, body in rows]
 
-    def plain_bytes(self, sid: int, first: int, last: int) -> int:
-        """The size of events ``first``..``last`` together as JSON; no event is restored.
+    def read_small(self, sid: int, first: int, last: int, most_bytes: int) -> list[Event] | None:
+        """As ``read_events``, if they have at most ``most_bytes`` as JSON; else None, and none is restored.
 
-        The compressed size would say little: a megabyte of brackets takes some hundred bytes.
+        For reads that may not keep a loop waiting. Their compressed size would say little: a megabyte of
+        brackets takes some hundred bytes. Raises: JournalDamaged.
         """
         base = sid << SEQ_BITS
-        sql = f"SELECT substr(body, 1, {HEAD_BYTES}), length(body) FROM event WHERE key BETWEEN ? AND ?"
-        bounds = (base + max(first, 0), base + min(last, (1 << SEQ_BITS) - 1))
-        return sum(plain_size(head, size) for head, size in self.connection.execute(sql, bounds).fetchall())
+        rows = self.connection.execute(_SMALL, (most_bytes, base + first, base + last)).fetchall()
+        size = 0
+        for _, body in rows:
+            size += most_bytes + 1 if body is None else plain_size(body[:HEAD_BYTES], len(body))
+            if size > most_bytes:
+                return None
+        return [self._event(sid, key - base, self._restore(sid, key - base, body)) for key, body in rows]
 
     def read_all(self, sid: int, first: int = 0) -> Iterator[list[Event]]:
         """The log from ``first`` on, in pages of at most 512 events; each page its own small read.

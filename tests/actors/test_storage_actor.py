@@ -104,8 +104,11 @@ async def test_what_is_appended_is_indexed_without_anybody_searching(tmp_path: P
     async with opened(tmp_path) as storage:
         session = await publish(storage, "s")
         await session.append("alpha")
-        while statistic(storage, "appended_unindexed"):
+        turns: object = None
+        while turns != 1:
             await trio.testing.wait_all_tasks_blocked(0.01)
+            told = storage.statistics()["index_turns"]
+            turns = told["count"] if isinstance(told, dict) else None
         assert storage.point(finding_row(session.key)) == 1
 
 

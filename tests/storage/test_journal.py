@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -326,11 +327,16 @@ def test_commits_follow_a_model_of_lists(commits: list[list[tuple[int, int, int,
     journal.connection.close()
 
 
-def test_sizes_are_those_of_the_restored_events(journal: Journal) -> None:
-    """What is small on disk may be large in memory: whoever reads in the loop asks first."""
-    stored = journal.attach("/w", HEADER, [event(0, "x"), event(1, "[" * 1_000_000), event(2, "y" * 70)], 0)
-    plain = [len(encode_event(one)) for one in journal.read_events(stored.sid, 0, 2)]
+def test_a_small_read_judges_the_restored_size_and_restores_nothing_larger(journal: Journal) -> None:
+    """What is small on disk may be large in memory: whoever reads in the loop bounds both."""
+    noise = os.urandom(90_000).hex()
+    seed = [event(0, "x"), event(1, "[" * 1_000_000), event(2, "y" * 70), event(3, noise)]
+    sid = journal.attach("/w", HEADER, seed, 0).sid
+    events = journal.read_events(sid, 0, 3)
+    plain = [len(encode_event(one)) for one in events]
     for seq, size in enumerate(plain):
-        assert journal.plain_bytes(stored.sid, seq, seq) == size
-    assert journal.plain_bytes(stored.sid, -3, 99) >= sum(plain)
-    assert journal.plain_bytes(stored.sid, 5, 9) == journal.plain_bytes(99, 0, 9) == 0
+        assert journal.read_small(sid, seq, seq, size) == [events[seq]]
+        assert journal.read_small(sid, seq, seq, size - 1) is None
+    assert journal.read_small(sid, 0, 2, sum(plain[:3])) == events[:3]
+    assert journal.read_small(sid, 0, 2, sum(plain[:3]) - 1) is None
+    assert journal.read_small(sid, 5, 9, 1) == journal.read_small(99, 0, 9, 1) == []

@@ -8,9 +8,7 @@ from typing import Any
 from session_query.protocol.wire import messages as m
 
 SOFTWARE = m.Software(name="tests", version="1")
-LIMITS = m.Limits(
-    frame_bytes=1, frame_containers=6, part_bytes=2, fetch_bytes=3, in_flight=4, keepalive_ms=5
-)
+LIMITS = m.Limits(frame_bytes=1, frame_containers=6, part_bytes=2, fetch_bytes=3, in_flight=4, keepalive_ms=5)
 HEADER = {"version": 0, "id": "s1", "createdAt": 1, "cwd": "/w"}
 EVENT = {
     "type": "user/message",

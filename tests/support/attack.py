@@ -7,6 +7,7 @@ hidden and once about what does not exist, the answers must be the same bytes bu
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -54,7 +55,8 @@ class Attacker:
 
     async def ask(self, message: Message) -> bytes:
         """The answer to ``message`` as it came, parts put together; ``id`` is always 7."""
-        await self.peer.stream.send_all(frame(TEXT, msgspec.json.encode({"id": 7, **message})))
+        text = json.dumps({"id": 7, **message})  # lone surrogates as escapes
+        await self.peer.stream.send_all(frame(TEXT, text.encode()))
         pieces: list[str] = []
         while True:
             opcode, payload = await self.peer.next_frame()

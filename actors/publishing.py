@@ -117,10 +117,14 @@ class Publishing:
     async def _end(self, session: LiveSession) -> None:
         with trio.CancelScope(shield=True):  # bounded by the writes before it: no row may stay half live
             async with session.lock:
-                if self.live.find(session.key) is not session:
-                    return
-                self.live.remove(session)
-                await self.storage.write(lambda store: _detach(store, session))
+                if self.live.find(session.key) is session:
+                    await self._leave(session)
+
+    async def _leave(self, session: LiveSession) -> None:
+        """Take a session out of the live ones, if it is there, and tell journal and index."""
+        with trio.CancelScope(shield=True):  # as in ``_end``
+            self.live.remove(session)
+            await self.storage.write(lambda store: _detach(store, session))
 
     async def _take_over(
         self, session: LiveSession, header: SessionHeader, seed: list[JSON] | None, owner: Owner
@@ -156,8 +160,9 @@ class Publishing:
             else:
                 await self._rebuild(session)
                 await self._index_rest(session)
+                self.live.add(session)  # not before: whoever reads a live session goes by its length
         except BaseException:  # nobody was told of it, so nobody would detach it
-            await self._end(session)
+            await self._leave(session)
             raise
         return Attached(session_id=key.id, next_seq=session.length)
 
@@ -178,11 +183,14 @@ class Publishing:
     async def _admit(
         self, key: SessionKey, header: SessionHeader, owner: Owner, stored: JournalSession | None
     ) -> LiveSession:
-        """Make the session live; its row says how much of the log the index holds, which may be none."""
+        """A session on its way to be live; its row says how much of the log the index holds, maybe none.
+
+        One that is not journaled is live at once: it has no log yet, and its row is nothing without it.
+        """
 
         def put(store: Store) -> int:
             known = store.index.find(key)
-            state = self._state(None, 0 if known is None else known.state.length, header)
+            state = self._state(None, 0, header) if known is None else known.state
             with store.index.transaction():
                 sid = store.index.put_session(key, state)
                 store.index.touch([sid])
@@ -199,7 +207,8 @@ class Publishing:
             memory=[] if stored is None else None,
             persisted=self.journal,
         )
-        self.live.add(session)
+        if stored is None:
+            self.live.add(session)
         return session
 
     async def _rebuild(self, session: LiveSession) -> None:

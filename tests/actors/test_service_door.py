@@ -8,6 +8,8 @@ import pytest
 import trio
 
 from session_query import Caller, Code, QueryError, ServiceConfig, SessionSearchRequest, Signal, open_service
+from session_query.actors.live import LiveSession
+from session_query.actors.publishing import Publishing
 
 
 def _header(session_id: str = "s1", cwd: str | None = "/proj") -> dict[str, object]:
@@ -134,3 +136,57 @@ async def test_a_cancelled_host_gets_an_orderly_stop(tmp_path: Path) -> None:
     async with open_service(ServiceConfig(data_dir=tmp_path)) as service:
         page = await service.search_sessions(SessionSearchRequest(query="kept"))
         assert len(page.hits) == 1
+
+
+async def test_a_stored_session_is_whole_while_it_is_attached_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Attaching folds the stored log first; who reads meanwhile must not find it empty."""
+    folding, go_on = trio.Event(), trio.Event()
+    rebuild = Publishing._rebuild
+
+    async def slowly(self: Publishing, session: LiveSession) -> None:
+        folding.set()
+        await go_on.wait()
+        await rebuild(self, session)
+
+    async with open_service(ServiceConfig(data_dir=tmp_path)) as service:
+        live = await service.attach(_header())
+        await live.append([_prompt("first"), _prompt("second", 2)])
+        await live.detach()
+        monkeypatch.setattr(Publishing, "_rebuild", slowly)
+        exact = await service.exact()
+        operator = Caller(kind="operator")
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(service.attach, _header())
+            await folding.wait()
+            log = await exact.read_session(operator, "s1", signal=Signal())
+            window = await exact.read_event(operator, "s1", 1, signal=Signal())
+            page = await service.search_sessions(SessionSearchRequest(query="second"))
+            go_on.set()
+        assert [event.seq for event in log.events] == [0, 1]
+        assert window.target.seq == 1
+        assert [hit.live for hit in page.hits] == [False]
+        again = await exact.read_session(operator, "s1", signal=Signal())
+        assert again.events == log.events
+        (hit,) = (await service.search_sessions(SessionSearchRequest(query="second"))).hits
+        assert hit.live
+
+
+async def test_an_attach_that_is_cut_short_leaves_the_stored_session_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def broken(self: Publishing, session: LiveSession) -> None:
+        raise OSError("disk")
+
+    async with open_service(ServiceConfig(data_dir=tmp_path)) as service:
+        live = await service.attach(_header())
+        await live.append([_prompt("remember the milk")])
+        await live.detach()
+        with monkeypatch.context() as patch:
+            patch.setattr(Publishing, "_rebuild", broken)
+            with pytest.raises(OSError, match="disk"):
+                await service.attach(_header())
+        (hit,) = (await service.search_sessions(SessionSearchRequest(query="milk"))).hits
+        assert (hit.header.id, hit.live) == ("s1", False)
+        assert (await service.attach(_header())).next_seq == 1

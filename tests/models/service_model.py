@@ -31,6 +31,7 @@ class ServiceModel:
     """``published``: key to words. ``live``: keys. ``stores``: by name, key to words. ``mounted``: in order.
 
     ``moves``: how often something happened, for everybody and for each workspace: what a cursor is tied to.
+    ``unsure``: where something happened that may count or not.
     """
 
     published: dict[Key, list[str]] = attrs.field(factory=dict)
@@ -38,21 +39,30 @@ class ServiceModel:
     stores: dict[str, dict[Key, list[str]]] = attrs.field(factory=dict)
     mounted: list[str] = attrs.field(factory=list)
     moves: Counter[str | None] = attrs.field(factory=Counter)
+    unsure: set[str | None] = attrs.field(factory=set)
 
     def moved(self, cwd: str) -> None:
         self.moves[None] += 1
         self.moves[cwd] += 1
 
     def stored_moved(self, store: str, key: Key) -> None:
-        """A mounted store changed a session; what a live owner shadows is not looked at (SPEC 6.10.5)."""
+        """A mounted store changed a session.
+
+        What a live owner shadows is not looked at (SPEC 6.10.5), but that it came or went is seen.
+        """
         if store in self.mounted and key not in self.live:
             self.moved(key[1])
+        elif store in self.mounted:
+            self.unsure |= {None, key[1]}
 
     def moved_everywhere_of(self, store: str) -> None:
         """A mount or unmount: the whole corpus, and each workspace that sees a session of the store."""
         self.moves[None] += 1
-        for key in self.stores[store].keys() - self.live:
-            self.moves[key[1]] += 1
+        for key in self.stores[store]:
+            if key in self.live:
+                self.unsure.add(key[1])
+            else:
+                self.moves[key[1]] += 1
 
     def everyone(self) -> dict[tuple[str, str, str], tuple[str, list[str], bool]]:
         """(source, place, id) to (workspace, words, live), each session once, from its best source."""

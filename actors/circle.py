@@ -25,7 +25,8 @@ class Entry:
     """One session as found: its key and header, and where its log can be had.
 
     ``stored`` is its row in the index; None for a session that only a mounted provider has told of.
-    ``provider`` names the mounted provider that answers for it.
+    ``provider`` names the mounted provider that answers for it; ``fallbacks`` others that hold it as well
+    (SPEC 16.6.3).
     """
 
     key: SessionKey
@@ -34,7 +35,13 @@ class Entry:
     live: LiveSession | None = None
     stored: StoredSession | None = None
     provider: str | None = None
+    fallbacks: tuple[str, ...] = ()
     conflicted: bool = False
+
+    @property
+    def is_readable(self) -> bool:
+        """Whether nothing is known to be wrong with its log."""
+        return self.live is not None or self.stored is None or self.stored.state.error is None
 
     @property
     def identity(self) -> tuple[str, str | None, int]:

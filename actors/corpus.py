@@ -26,7 +26,7 @@ from ..storage.journal import PUBLISHED
 from .circle import Circle, Entry, Shown, ids_around
 from .live import LiveSession, LiveStore
 from .logs import LogReading
-from .mounted import LIVE, Mounted, Told, inspect_with
+from .mounted import BUILT_IN, LIVE, Mounted, Told, inspect_with
 from .recent import Recent
 from .reconcile import is_stored_elsewhere
 from .storage import StorageActor
@@ -194,15 +194,23 @@ class Corpus:
                 continue
             same = by_identity.setdefault((header.id, header.cwd, header.created_at), [])
             better = next((at for at in same if _covers(entries[at], header)), None)
+            key = SessionKey(provider, "", header.id)
+            told_of = Entry(
+                key=key, header=header, persisted=True, stored=of_providers.get(key), provider=provider
+            )
             if better is None:
-                key = SessionKey(provider, "", header.id)
-                row = of_providers.get(key)
                 same.append(len(entries))
-                entries.append(Entry(key=key, header=header, persisted=True, stored=row, provider=provider))
-            else:
+                entries.append(told_of)
+            elif entries[better].is_readable:
                 known = entries[better]
-                conflicted = known.conflicted or not compatible(known.header, header)
-                entries[better] = attrs.evolve(known, persisted=True, conflicted=conflicted)
+                entries[better] = attrs.evolve(
+                    known,
+                    persisted=True,
+                    fallbacks=(*known.fallbacks, provider),
+                    conflicted=known.conflicted or not compatible(known.header, header),
+                )
+            else:
+                entries[better] = told_of  # readable before unreadable, whatever the rank
         return entries
 
     def _entry(self, index: IndexReader, row: StoredSession) -> Entry:
@@ -264,10 +272,31 @@ class Corpus:
         return self.live.shadowing(entry.header)
 
     async def _stored_events(self, entry: Entry, signal: Signal) -> Sequence[Event]:
-        if entry.provider is None:
-            assert entry.stored is not None, "what no provider tells has a row"
+        """The log from the best source that can tell it (SPEC 16.6.3). Raises: why the first could not."""
+        failure: QueryError | None = None
+        for source in (entry.provider, *entry.fallbacks):
+            try:
+                return await self._provided(source, entry, signal) if source else await self._own(entry)
+            except QueryError as exc:
+                failure = failure or exc
+            signal.raise_if_aborted()
+        assert failure is not None
+        raise failure
+
+    async def _own(self, entry: Entry) -> Sequence[Event]:
+        """From the journal or a reader; from a lower row of the same session when the log is gone or bad."""
+        assert entry.stored is not None, "what no provider tells has a row"
+        sid = entry.stored.sid
+        try:
             return await self.logs.stored(entry.stored)
-        binding = self.mounted.binding(entry.provider)
+        except QueryError as failure:
+            for row in self.storage.point(lambda reader: reader.index.fallbacks(sid)):
+                if row.sid != sid and row.key.source in BUILT_IN and row.state.error is None:
+                    return await self.logs.stored(row)
+            raise failure
+
+    async def _provided(self, name: str, entry: Entry, signal: Signal) -> Sequence[Event]:
+        binding = self.mounted.binding(name)
         if binding is None:
             raise QueryError(Code.SESSION_NOT_FOUND)
         inspected = await inspect_with(binding.provider, entry.header, signal)

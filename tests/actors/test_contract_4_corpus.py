@@ -17,6 +17,8 @@ from session_query import (
     SessionHeader,
     Signal,
 )
+from session_query.storage.index.door import SessionKey, SessionState
+from session_query.storage.store import Store
 from support.doors import World, open_world
 from support.providers import CORRUPT, FAILURES, FakeProvider, Hang, returns
 from support.sessions import HERE, T0, THERE, head, header, prompts, sent
@@ -144,6 +146,40 @@ async def test_16_6_3_the_same_session_in_two_stores_is_one_answered_by_the_bett
     world.service.unmount("first")
     assert await world.text_of("x") == "from the second"
     assert first.inspected() == ["x"]
+
+
+async def test_16_6_3_the_lower_source_is_the_fallback(either: World) -> None:
+    first, second = either.mounted("x", name="first"), FakeProvider("second")
+    second.put(header("x"), prompts("from the second"))
+    either.service.mount("second", second)
+    for failure in (OSError("gone"), CORRUPT, returns(None)):
+        first.faults = {"inspect": failure}
+        assert await either.text_of("x") == "from the second"
+        assert (await either.door.query("search_sessions", {"query": "second"})).ids() == ["x"]
+    second.faults = {"inspect": OSError("gone as well")}
+    assert (await either.door.query("read_session", {"session_id": "x"})).code == FAILED
+    first.faults = {"inspect": CORRUPT}  # of two failures the better source's is told
+    assert (await either.door.query("read_session", {"session_id": "x"})).code == Code.CORRUPT_SESSION.value
+
+
+async def test_16_6_3_a_provider_steps_in_for_a_log_that_cannot_be_read(either: World) -> None:
+    house = await either.service.house()
+    bad = SessionState(header=header("x"), rank=2, error=Code.CORRUPT_SESSION.value)
+
+    def put(store: Store) -> None:
+        with store.index.transaction():
+            store.index.put_session(SessionKey("codex", "", "x"), bad)
+
+    await house.storage.write(put)
+    ask = either.door.query
+    assert (await ask("search_events", {"session_id": "x", "query": "stored"})).code == bad.error
+    assert (await ask("read_session", {"session_id": "x"})).code == bad.error
+    either.mounted("x")
+    assert await either.text_of("x") == "stored x"
+    assert (await ask("search_sessions", {"query": "stored"})).ids() == ["x"]
+    assert (await ask("list_sessions")).ids() == ["x"]
+    either.service.unmount("p")
+    assert (await ask("read_session", {"session_id": "x"})).code == bad.error
 
 
 async def test_16_6_1_equal_ids_get_names_with_their_source(either: World) -> None:

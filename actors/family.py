@@ -42,18 +42,18 @@ async def trace_family(corpus: Corpus, caller: Caller, session_id: str, signal: 
         ids: Iterable[str] | None = None  # providers know their families alone: everything told counts
         if not told.headers:
             bare = set(possible_ids(session_id))
-            if corpus.circle(index, caller, bare, told).resolve(session_id) is not None:
+            if corpus.gathering.circle(index, caller, bare, told).resolve(session_id) is not None:
                 ids = {row.key.id for one in bare for row in index.kin(one)}
             else:  # no relative of a hidden session is looked at: it would take longer than a missing one
                 ids = bare
-        circle = corpus.circle(index, caller, ids, told)
+        circle = corpus.gathering.circle(index, caller, ids, told)
         target = circle.resolve(session_id)
         if target is None:
             told.raise_failure()
             raise QueryError(Code.SESSION_NOT_FOUND)
         shown = [circle.show(entry).record for entry in circle.entries]
         if reach_of(caller) is not None:
-            shown += _hidden(circle, corpus.circle(index, EVERYONE, ids, told))
+            shown += _hidden(circle, corpus.gathering.circle(index, EVERYONE, ids, told))
         return _traced(circle.name(target), shown)
 
     return await corpus.storage.read(lambda reader: trace(reader.index))

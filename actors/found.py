@@ -44,13 +44,13 @@ def _children(index: IndexReader, corpus: Corpus, caller: Caller, values: Sequen
     wanted = frozenset(value for value in values if value is not None)
     bare = {one for value in wanted for one in possible_ids(value)}
     children = {row.key.id for row in index.with_parents(bare)}
-    circle = corpus.circle(index, caller, children, None)
+    circle = corpus.gathering.circle(index, caller, children, None)
     members = circle.select([ParentClause(tuple(wanted))]) if children else []
     return Only(_sids(shown.entry for shown in members), or_roots=None in values)
 
 
 def _circle(index: IndexReader, corpus: Corpus, caller: Caller, ids: Iterable[str]) -> Circle:
-    return corpus.circle(index, caller, {bare for one in ids for bare in possible_ids(one)}, None)
+    return corpus.gathering.circle(index, caller, {bare for one in ids for bare in possible_ids(one)}, None)
 
 
 def _sids(entries: Iterable[Entry | None]) -> frozenset[int]:
@@ -62,7 +62,7 @@ def circle_of_hits(
 ) -> Circle:
     """The circle that names some hits and their parents."""
     ids = {row.session.key.id for hit in hits for row in (hit, *hit.sub_agents)}
-    return corpus.circle(index, caller, ids, None)
+    return corpus.gathering.circle(index, caller, ids, None)
 
 
 def session_hit(circle: Circle, hit: FoundInSession) -> SessionHit:

@@ -37,7 +37,11 @@ class Receipts:
         """
         shares = index.shares(reach)
         unread = index.unread(reach)
-        named = self.corpus.circle(index, caller, {row.key.id for row in unread}, None) if unread else None
+        named = (
+            self.corpus.gathering.circle(index, caller, {row.key.id for row in unread}, None)
+            if unread
+            else None
+        )
         names = {} if named is None else {entry.key: named.name(entry) for entry in named.entries}
         return Receipt(
             sessions_in_reach=sum(share.sessions for share in shares),

@@ -90,7 +90,7 @@ class Searching:
         bound = _bound_workspaces(reach_of(caller), valid.session_clauses)
 
         def query(index: IndexReader) -> SessionPage:
-            reach = self.corpus.reach(caller)
+            reach = self.corpus.gathering.reach(caller)
             generation = self._generation(index, bound)
             narrowed = narrow(index, self.corpus, caller, valid.session_clauses)
             spec = SearchSpec(
@@ -135,7 +135,7 @@ class Searching:
         )
 
         def query(index: IndexReader) -> EventPage:
-            reach = self.corpus.reach(caller)
+            reach = self.corpus.gathering.reach(caller)
             row, header = self._target(index, caller, valid.session_id)
             generation = self._target_generation(index, row)
             spec = SearchSpec(
@@ -166,7 +166,7 @@ class Searching:
         check_budget((*search.session_clauses, *search.event_clauses), self.limits, query=search.query)
 
         def query(index: IndexReader) -> CollectedSessions:
-            reach = self.corpus.reach(caller, own=self._own(index, caller))
+            reach = self.corpus.gathering.reach(caller, own=self._own(index, caller))
             narrowed = narrow(index, self.corpus, caller, search.session_clauses)
             spec = SearchSpec(
                 query=search.query,
@@ -194,7 +194,7 @@ class Searching:
         check_budget(search.event_clauses, self.limits, query=search.query)
 
         def query(index: IndexReader) -> CollectedEvents:
-            reach = self.corpus.reach(caller)
+            reach = self.corpus.gathering.reach(caller)
             row, header = self._target(index, caller, search.session_id)
             spec = SearchSpec(
                 query=search.query,
@@ -221,7 +221,7 @@ class Searching:
         signal.raise_if_aborted()
 
         def query(index: IndexReader) -> Receipt:
-            reach = self.corpus.reach(caller, own=self._own(index, caller))
+            reach = self.corpus.gathering.reach(caller, own=self._own(index, caller))
             return self._receipts.make(index, caller, reach, Facts(), within=True)
 
         return await self.corpus.storage.search(query)
@@ -252,7 +252,7 @@ class Searching:
         """The row of the calling agent's own session."""
         if caller.kind != "agent" or caller.header is None:
             return None
-        circle = self.corpus.circle(index, caller, _ids(caller.header.id), None)
+        circle = self.corpus.gathering.circle(index, caller, _ids(caller.header.id), None)
         return None if circle.own is None else circle.member(circle.own).stored
 
     def _target(
@@ -263,7 +263,7 @@ class Searching:
         Raises: QueryError SESSION_NOT_FOUND, or PERSISTENCE_FAILED when a provider that may hold it is
             not in step; the code of a session that cannot be read.
         """
-        circle = self.corpus.circle(index, caller, _ids(session_id), None)
+        circle = self.corpus.gathering.circle(index, caller, _ids(session_id), None)
         entry = circle.resolve(session_id)
         if entry is None or entry.stored is None:
             raise self.freshness.reconciler.failure() or QueryError(Code.SESSION_NOT_FOUND)

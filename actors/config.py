@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias
 import attrs
 
 from ..protocol.errors import Code, QueryError
+from ..protocol.event_types import EventTypes
 from ..protocol.json_value import SAFE_INTEGER_MAX
 from ..storage.spill import SpillRetention
 
@@ -43,6 +44,7 @@ class ServiceConfig:
     ``canonical_workspaces``: spellings of one folder (links, trailing slash, drive letter's case, a git
     worktree and its repository) are one workspace; off: exact text alone (SPEC 0).
     ``max_queued_searches`` bounds the waiting line; above it searches are answered BUSY.
+    ``event_types``: types of the host's own extensions, taken in seeds as the known ones are (14 L28).
     ``exact_abort_reasons``: an aborted search raises its signal's reason, as exact operations do (14 L37).
     """
 
@@ -55,6 +57,7 @@ class ServiceConfig:
     strict_conflicts: bool = False
     canonical_workspaces: bool = False
     exact_abort_reasons: bool = False
+    event_types: tuple[str, ...] = ()
     open_at: OpenAt = "startup"
     journal_mode: JournalMode = "wal"
     default_limit: int = 20
@@ -75,6 +78,10 @@ class ServiceConfig:
         """Raise ``QueryError`` INVALID_CONFIG for the first setting out of its range."""
         if self.path is not None and (not isinstance(self.path, str) or not self.path.strip()):
             _refuse("path", "a non-blank string")
+        try:
+            EventTypes().register(self.event_types)
+        except (TypeError, ValueError):
+            _refuse("event_types", "texts, none of them a core or retired type")
         if self.open_at not in OPEN_MODES:
             _refuse("open_at", f"one of {', '.join(OPEN_MODES)}")
         if self.journal_mode not in JOURNAL_MODES:

@@ -8,6 +8,7 @@ from typing import Final
 import attrs
 import trio
 
+from ..protocol.event_types import EventTypes
 from ..protocol.limits import SearchLimits
 from ..storage.spill import SPILL_FOLDER, SpillStore
 from ..storage.store import StoreSettings, open_store
@@ -91,7 +92,8 @@ async def run_house(
 
 
 def _build(config: ServiceConfig, mounted: Mounted, storage: StorageActor) -> House:
-    live = LiveStore()
+    live, types = LiveStore(), EventTypes()
+    types.register(config.event_types)
     cache = ParsedCache(config.cache_bytes)
     mounted.is_forgotten = storage.is_forgotten
     visibility = Visibility(storage, mounted)
@@ -122,7 +124,7 @@ def _build(config: ServiceConfig, mounted: Mounted, storage: StorageActor) -> Ho
         corpus=corpus,
         exact=Exact(corpus, pool, Titles(corpus, workers), Tracing(corpus, pool), config.read_window_max),
         searching=searching,
-        publishing=Publishing(storage, live, journal=config.journal),
+        publishing=Publishing(storage, live, journal=config.journal, types=types),
         freshness=freshness,
         search=search,
         cache=cache,

@@ -15,7 +15,9 @@ import attrs
 import trio
 
 from ..protocol.envelope import EventError, event_from_json, event_to_json, with_seed_marker
+from ..protocol.errors import UnsupportedFormat
 from ..protocol.event import Event
+from ..protocol.event_types import EventTypes
 from ..protocol.header import HeaderError, SessionHeader, compatible, header_from_json
 from ..protocol.json_value import JSON
 from ..protocol.outward import SessionKey
@@ -47,11 +49,15 @@ def now_ms() -> int:
 
 @attrs.define(eq=False)
 class Publishing:
-    """The writers' side of the service. ``journal`` False: sessions live in memory and end on detach."""
+    """The writers' side of the service. ``journal`` False: sessions live in memory and end on detach.
+
+    ``types``: what a seed may hold (SPEC 1.5.3). What a live session appends is its runtime's own affair.
+    """
 
     storage: StorageActor
     live: LiveStore
     journal: bool
+    types: EventTypes = attrs.field(factory=EventTypes)
     _attaching: dict[SessionKey, trio.Lock] = attrs.field(factory=dict, init=False)
 
     async def attach(
@@ -153,6 +159,8 @@ class Publishing:
         stored: JournalSession | None = None
         if self.journal:
             stored = await self._journaled(key, header, None if seed is None else given, signal)
+        else:
+            self._check_types(given)
         session = await self._admit(key, header if stored is None else stored.header, owner, stored)
         try:
             if stored is None:
@@ -169,16 +177,27 @@ class Publishing:
     async def _journaled(
         self, key: SessionKey, header: SessionHeader, seed: Sequence[Event] | None, signal: Signal
     ) -> JournalSession:
+        def attach(store: Store) -> JournalSession:
+            if store.journal.find(key) is None:
+                self._check_types(seed or ())
+            return store.journal.attach(key.place, header, seed, now_ms())
+
         try:
-            return await self.storage.write(
-                lambda store: store.journal.attach(key.place, header, seed, now_ms()), signal
-            )
+            return await self.storage.write(attach, signal)
         except Forgotten as exc:
             raise WireError(WireCode.FORBIDDEN, "the session was forgotten and may not come back") from exc
         except HeaderConflict as exc:
             raise WireError(WireCode.INVALID_HEADER, "the header differs from the stored session's") from exc
         except JournalRefusal as exc:
             raise WireError(WireCode.SEQ_CONFLICT, "the events are no prefix of the stored log") from exc
+
+    def _check_types(self, seed: Sequence[Event]) -> None:
+        """Refuse to load what a newer writer made (SPEC 1.5.3-1.5.4). Raises: WireError INVALID_EVENT."""
+        try:
+            for event in seed:
+                self.types.check_stored(event)
+        except UnsupportedFormat as exc:
+            raise WireError(WireCode.INVALID_EVENT, str(exc)) from exc
 
     async def _admit(
         self, key: SessionKey, header: SessionHeader, owner: Owner, stored: JournalSession | None

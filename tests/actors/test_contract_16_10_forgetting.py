@@ -96,6 +96,41 @@ async def test_2_a_batch_that_breaks_the_surface_leaves_nothing(journal: bool) -
         assert (await world.door.query("list_sessions")).ids() == ["x"]
 
 
+RETIRED: list[Any] = [
+    ("mode/set", {}),
+    ("request/header-delta", {}),
+    ("request/header", {"reason": "fallback"}),
+]
+
+
+@pytest.mark.parametrize("journal", [True, False])
+async def test_1_5_3_a_seed_of_a_newer_writer_is_refused(journal: bool) -> None:
+    config = ServiceConfig(journal=journal, event_types=("our/thing",))
+    async with open_world(config, wire=False) as world:
+        attach = world.service.attach
+        unknown = sent(log(event("their/thing", 0)))
+        await refused(attach(head("x"), unknown), WireCode.INVALID_EVENT)
+        for type_, data in RETIRED:  # 1.5.4: ignorable or not
+            one: Any = sent(log(event(type_, 0, data)))[0]
+            await refused(attach(head("x"), [one | {"ignorable": True}]), WireCode.INVALID_EVENT)
+        assert (await world.door.query("list_sessions")).ids() == []
+        marked: Any = sent(log(event("their/thing", 0)))[0]
+        assert (await attach(head("a"), [marked | {"ignorable": True}])).next_seq == 2
+        assert (await attach(head("b"), sent(log(event("our/thing", 0))))).next_seq == 2  # 14 L28
+        assert (await attach(head("c"), sent(log(event("command/run", 0))))).next_seq == 2
+        live = await attach(head("d"))
+        await live.append(unknown)  # 1.5.1
+        if journal:
+            assert (await attach(head("d"), unknown)).next_seq == 1  # what is stored may be told again
+
+
+@pytest.mark.parametrize("types", [("tool/call",), ("mode/set",), ("",), (5,), 7])
+def test_14_L28_core_and_retired_types_cannot_be_registered(types: Any) -> None:
+    with pytest.raises(QueryError) as caught:
+        ServiceConfig(event_types=types)
+    assert caught.value.code is Code.INVALID_CONFIG
+
+
 async def test_16_6_1_one_host_may_publish_one_id_in_two_workspaces(world: World) -> None:
     here = await world.publish("x", prompts("in here"))
     there = await world.publish("x", prompts("in there"), cwd=THERE)

@@ -10,6 +10,7 @@ import trio
 import trio.testing
 
 from session_query import Caller, Code, Inspected, QueryError, ServiceConfig, SessionSnapshot, Signal
+from session_query.actors.storage import StorageActor
 from session_query.storage import sqlite
 from session_query.storage.whole_session import put_whole
 from support.doors import World, open_world
@@ -295,6 +296,21 @@ async def test_6_10_step_5_a_store_unmounted_in_the_middle_leaves_nothing_behind
     assert (await world.door.query("list_sessions")).ids() == []
 
 
+async def test_6_10_4_the_query_runs_against_what_was_reconciled(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.mounted("x")
+    search = StorageActor.search
+
+    async def unmount_first(self: StorageActor, query: Any) -> Any:
+        world.service.unmount("p")
+        return await search(self, query)
+
+    monkeypatch.setattr(StorageActor, "search", unmount_first)
+    assert await found(world) == ["x"]
+    assert await found(world) == []
+
+
 async def test_6_10_step_8_a_failing_transaction_rolls_back_whole(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -322,97 +338,6 @@ async def test_6_10_many_sessions_are_inspected_in_batches(monkeypatch: pytest.M
         provider = world.mounted(*(f"s{number}" for number in range(8)))
         assert len(await found(world)) == 8
         assert provider.count("list_snapshots") == 4  # one before, one after each batch
-
-
-# -- live sessions and their stored bases ------------------------------------------------------------
-
-
-async def test_6_10_5_a_stored_log_is_not_read_while_its_owner_lives() -> None:
-    async with open_world(NO_JOURNAL, wire=False) as world:
-        provider = world.mounted("x", "y")
-        handle = await world.publish("x", prompts("live words"))
-        assert await found(world) == ["y"]
-        assert await found(world, "live words") == ["x"]
-        assert provider.inspected() == ["y"]
-        page = await world.door.query("search_sessions", {"query": "live words"})
-        assert (page.value["hits"][0]["live"], page.value["hits"][0]["persisted"]) == (True, True)
-        only_stored = [{"kind": "availability", "values": ["persisted"]}]
-        page = await world.door.query(
-            "search_sessions", {"query": "live words", "session_filters": only_stored}
-        )
-        assert page.ids() == ["x"]
-        await handle.append([{"type": "custom/more", "time": 1, "data": {}}])
-        assert (await world.door.query("search_sessions", {"query": "live words"})).value["hits"][0][
-            "persisted"
-        ]
-        await handle.detach()
-        assert sorted(await found(world)) == ["x", "y"]
-        assert provider.inspected() == ["y", "x"]
-
-
-async def test_6_10_5_a_base_known_before_is_visible_again_without_a_look() -> None:
-    async with open_world(NO_JOURNAL, wire=False) as world:
-        provider = world.mounted("x")
-        assert await found(world) == ["x"]
-        handle = await world.publish("x", prompts("live words"))
-        assert await found(world) == []
-        await handle.detach()
-        assert await found(world) == ["x"]
-        assert provider.inspected() == ["x"]
-
-
-async def test_6_10_5_a_base_that_moved_meanwhile_is_refreshed() -> None:
-    async with open_world(NO_JOURNAL, wire=False) as world:
-        provider = world.mounted("x")
-        await found(world)
-        handle = await world.publish("x", prompts("live words"))
-        provider.put(header("x"), prompts("written by its owner"))
-        assert await found(world, "written") == []
-        await handle.detach()
-        assert await found(world, "written") == ["x"]
-
-
-async def test_6_10_step_3_an_owner_that_comes_during_the_inspection_is_noticed() -> None:
-    async with open_world(NO_JOURNAL, wire=False) as world:
-        provider = world.mounted("x")
-
-        async def attach(signal: Signal) -> None:
-            provider.faults = {}
-            await world.publish("x", prompts("live words"))
-            raise OSError("locked by its owner")
-
-        provider.faults = {"inspect": attach}
-        assert await found(world, "live words") == ["x"]
-        assert await unread(world) == {}
-
-
-async def test_6_10_6_rows_of_unjournaled_sessions_end_with_the_service(tmp_path: Path) -> None:
-    config = ServiceConfig(data_dir=tmp_path, journal=False)
-    async with open_world(config, wire=False) as world:
-        await world.publish("x", prompts("live words"))
-        assert await found(world, "live words") == ["x"]
-    async with open_world(config, wire=False) as world:
-        assert await found(world, "live words") == []
-
-
-async def test_4_2_persisted_follows_the_store() -> None:
-    async with open_world(NO_JOURNAL, wire=False) as world:
-        await world.publish("x", prompts("live words"))
-
-        async def flag() -> bool:
-            page = await world.door.query("search_sessions", {"query": "live words"})
-            value: bool = page.value["hits"][0]["persisted"]
-            return value
-
-        assert not await flag()
-        provider = world.mounted("x")
-        assert await flag()
-        world.service.unmount("p")
-        assert not await flag()
-        world.service.mount("p", provider)
-        assert await flag()
-        provider.sessions.clear()
-        assert not await flag()
 
 
 # -- several callers ---------------------------------------------------------------------------------

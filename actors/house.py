@@ -73,7 +73,7 @@ async def run_house(
         journal_mode=config.journal_mode,
     )
     async with open_storage(
-        lambda: open_store(settings), search_readers=config.search_concurrency, read_readers=READ_READERS
+        lambda: open_store(settings), search_readers=config.search_concurrency + 1, read_readers=READ_READERS
     ) as storage:
         try:
             async with trio.open_nursery() as nursery:

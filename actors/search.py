@@ -7,7 +7,7 @@ workspaces, so that one busy workspace cannot starve another. The actor runs no 
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
+from collections import Counter, OrderedDict, deque
 from collections.abc import Awaitable, Callable, Hashable
 from typing import Generic, TypeVar
 
@@ -63,6 +63,7 @@ class SearchActor:
         factory=OrderedDict, init=False, repr=False
     )
     _busy_lanes: set[Hashable] = attrs.field(factory=set, init=False, repr=False)
+    _held: Counter[Hashable] = attrs.field(factory=Counter, init=False, repr=False)
     _wake: trio.Event = attrs.field(factory=trio.Event, init=False, repr=False)
     _idle: trio.Event = attrs.field(factory=trio.Event, init=False, repr=False)
     _closed: bool = attrs.field(default=False, init=False)
@@ -155,10 +156,17 @@ class SearchActor:
         job.settle(outcome.Error(QueryError(Code.ABORTED)))
 
     def _next_startable(self) -> _Job[object] | None:
-        """Take the next job: workspaces in turn, inside one its lanes in turn, skipping busy lanes."""
-        if self._running >= self.concurrency:
+        """Take the next job: workspaces in turn, inside one its lanes in turn, skipping busy lanes.
+
+        When all places are taken there is one more, for a workspace that has none: slow searches of some
+        others may not make it wait.
+        """
+        if self._running > self.concurrency:
             return None
+        full = self._running == self.concurrency
         for workspace, lanes in self._turns.items():
+            if full and self._held[workspace]:
+                continue
             for lane, jobs in lanes.items():
                 if lane in self._busy_lanes:
                     continue
@@ -166,6 +174,7 @@ class SearchActor:
                 self._queued -= 1
                 self._running += 1
                 self._busy_lanes.add(lane)
+                self._held[workspace] += 1
                 job.started = True
                 lanes.move_to_end(lane)
                 self._turns.move_to_end(workspace)
@@ -193,6 +202,9 @@ class SearchActor:
             self._running -= 1
             self._served += 1
             self._busy_lanes.discard(job.lane)
+            self._held[job.workspace] -= 1
+            if not self._held[job.workspace]:
+                del self._held[job.workspace]
             self._wake.set()
             job.settle(answer)
 

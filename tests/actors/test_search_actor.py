@@ -191,3 +191,21 @@ async def test_a_failing_search_fails_its_asker_alone(nursery: trio.Nursery) -> 
         await actor.ask("x", "w", broken, Signal())
     assert await actor.ask("x", "w", _work([], "next", 0), Signal()) == "next"
     nursery.cancel_scope.cancel()
+
+
+async def test_slow_searches_of_one_workspace_keep_no_other_workspace_waiting(
+    nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
+) -> None:
+    actor = await _started(nursery, concurrency=2, max_queued=20)
+    log: list[str] = []
+    async with trio.open_nursery() as askers:
+        for number in range(3):
+            askers.start_soon(actor.ask, number, "slow", _work(log, f"slow{number}", 60), Signal())
+            await trio.testing.wait_all_tasks_blocked()
+        for number in range(3):
+            askers.start_soon(actor.ask, f"q{number}", "quick", _work(log, f"quick{number}"), Signal())
+        await trio.sleep(10)
+        assert log[:2] == ["+slow0", "+slow1"]
+        assert sorted(log[2:]) == sorted(f"{sign}quick{number}" for sign in "+-" for number in range(3))
+        assert actor.statistics().running == 2
+    nursery.cancel_scope.cancel()

@@ -43,11 +43,18 @@ class Served:
 
 
 @contextmanager
-def served(data_dir: Path, *arguments: str, sources: Sequence[str] = ()) -> Iterator[Served]:
-    """Serve ``data_dir`` on a free port; fails loudly with the log when it does not get ready."""
+def served(
+    data_dir: Path, *arguments: str, sources: Sequence[str] = (), prelude: str = ""
+) -> Iterator[Served]:
+    """Serve ``data_dir`` on a free port; fails loudly with the log when it does not get ready.
+
+    ``prelude``: code that the process runs first, to be limited by it.
+    """
     data_dir.mkdir(parents=True, exist_ok=True)
     log = data_dir.parent / f"{data_dir.name}.log"
-    command = [sys.executable, "-m", "session_query.actors.hosts.cli", "--data-dir", str(data_dir), "serve"]
+    run = f"{prelude}\nfrom session_query.actors.hosts.cli import main\nmain()"
+    started = ["-c", run] if prelude else ["-m", "session_query.actors.hosts.cli"]
+    command = [sys.executable, *started, "--data-dir", str(data_dir), "serve"]
     command += [*(f"--source={source}" for source in sources), *arguments]
     environ = os.environ | {"SESSION_QUERY_SOURCES": ""}
     with log.open("a") as errors:

@@ -13,7 +13,7 @@ from .records import BestMatch, EventHit, Match, Receipt, Tier
 CallerKind: TypeAlias = Literal["agent", "workspace", "operator"]
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, cache_hash=True)
 class Caller:
     """Who asks, as the runtime or the host says it; never from tool arguments (SPEC 10.7.1, 16.11).
 

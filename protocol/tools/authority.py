@@ -6,6 +6,7 @@ that is not completely named has no reach at all.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Final
 
 import attrs
@@ -47,6 +48,7 @@ def own_id(caller: Caller) -> str | None:
     return caller.header.id if caller.kind == "agent" and caller.header is not None else None
 
 
+@lru_cache(maxsize=1024)  # one tool call asks nine times
 def reach_of(caller: Caller) -> tuple[str | None, ...] | None:
     """Return the workspaces the caller may see, beside its own session; None for every session.
 

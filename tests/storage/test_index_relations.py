@@ -32,7 +32,7 @@ def test_by_ids_and_by_parents_in_batches_of_any_size() -> None:
     with open_index() as index:
         for number in range(1_200):
             put(index, f"x{number}", parent=f"x{number // 2}" if number else None)
-        put(index, "x7", cwd="/b")
+        put(index, "x7", cwd="/b", source="other")
         put(index, "bad", parent="x7", error="SESSION_QUERY_CORRUPT_SESSION")
         with index.reader.snapshot():
             many = [f"x{number}" for number in range(2_000)]

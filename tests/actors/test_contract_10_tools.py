@@ -329,3 +329,21 @@ async def test_10_7_1_an_agent_is_who_the_runtime_says(either: World) -> None:
     forged = Caller(kind="agent", header=header("x", cwd=HERE), source="journal")
     result = await either.service.call_tool("session_event_read", {"seq": 0}, forged)
     assert result.code == Code.SESSION_NOT_FOUND.value
+
+
+async def test_16_3_an_operator_gets_totals_and_a_line_for_each_workspace(either: World) -> None:
+    await either.publish("a", prompts("fox"))
+    await either.publish("b", prompts("fox"), cwd=THERE)
+    both = Caller(kind="operator", workspaces=(HERE, THERE, "/empty"))
+    result = await either.service.call_tool("session_search", {"query": "fox"}, both)
+    assert result.receipt is not None
+    shares = [(share.workspace, share.sessions_in_reach) for share in result.receipt.by_workspace]
+    assert shares == [("/empty", 0), (HERE, 1), (THERE, 1)]
+    assert result.receipt.sessions_in_reach == 2
+    assert f"- {HERE}: 1 session" in result.text
+    one = Caller(kind="operator", workspaces=(HERE,))
+    result = await either.service.call_tool("session_search", {"query": "fox"}, one)
+    assert result.receipt is not None
+    assert result.receipt.by_workspace == ()
+    agent = await either.door.call("session_search", {"query": "fox"})
+    assert "by_workspace" not in agent.receipt

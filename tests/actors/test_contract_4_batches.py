@@ -245,3 +245,20 @@ async def test_4_8_a_hanging_store_holds_no_read_of_another_session(world: World
         with trio.fail_after(5):
             assert await world.text_of("live") == "still here"
         nursery.cancel_scope.cancel()
+
+
+async def test_17_6_too_many_reads_under_way_are_answered_busy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("session_query.actors.pool.UNDER_WAY_PER_THREAD", 1)
+    async with open_world(ServiceConfig(max_parallel_reads=2)) as world:
+        provider, gate = world.mounted("x"), Hang()
+        provider.faults = {"inspect": gate}
+        async with trio.open_nursery() as nursery:
+            for _ in range(2):
+                nursery.start_soon(world.text_of, "x")
+            await gate.entered.wait()
+            await trio.testing.wait_all_tasks_blocked(0.005)
+            for door in world.doors.values():
+                assert (await door.query("read_session", {"session_id": "x"})).code == "BUSY"
+                assert (await door.call("session_event_read", {"session_id": "x", "seq": 0})).code == "BUSY"
+            gate.go.set()
+        assert await world.text_of("x") == "stored x"

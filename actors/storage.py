@@ -29,7 +29,8 @@ from ..storage.index.door import IndexReader
 from ..storage.journal import Batch, JournalReader, JournalRefusal
 from ..storage.news import News, put_news
 from ..storage.sources.freshness import Freshness as Marks
-from ..storage.store import Store, StoreReader
+from ..storage.sqlite import READER_CACHE_KIB
+from ..storage.store import SMALL_CACHE_KIB, Store, StoreReader
 from .index_side import IndexSide
 from .reader_pool import ReaderPool
 from .worker import GroupWorker
@@ -197,7 +198,7 @@ async def open_storage(
     readers: list[StoreReader] = []
     actor: StorageActor | None = None
     try:
-        await trio.to_thread.run_sync(_open_readers, store, readers, search_readers + read_readers + 1)
+        await trio.to_thread.run_sync(_open_readers, store, readers, search_readers, read_readers + 1)
         actor = StorageActor(
             store,
             ReaderPool(readers[:search_readers]),
@@ -223,10 +224,12 @@ async def open_storage(
                 await trio.to_thread.run_sync(_close, store, readers)
 
 
-def _open_readers(store: Store, opened: list[StoreReader], count: int) -> None:
+def _open_readers(store: Store, opened: list[StoreReader], searching: int, others: int) -> None:
+    """Readers for searches, then others with a small page cache each: memory is bounded by their sum."""
     try:
-        for _ in range(count):
-            reader = store.open_reader()
+        for number in range(searching + others):
+            kib = READER_CACHE_KIB if number < searching else SMALL_CACHE_KIB
+            reader = store.open_reader(cache_kib=kib)
             opened.append(reader)
     except Exception as exc:
         raise QueryError(Code.INDEX_FAILED, "no reader could be opened") from exc

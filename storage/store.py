@@ -47,6 +47,10 @@ READER_RANK: Final = 2
 
 CLEAN: Final = "journal-in-step"
 """Set while the store is closed in good order: the index then holds all that the journal holds."""
+SMALL_CACHE_KIB: Final = 4 * 1024
+"""Page cache of connections that look things up by key; those that search have the usual one."""
+JOURNAL_CACHE_KIB: Final = 4 * 1024
+"""The journal is read by key and written at its end: its pages are hardly ever met again."""
 JOURNAL_OF_INDEX: Final = "journal"
 """Which journal the index was made with."""
 
@@ -120,11 +124,11 @@ class Store:
     _closed: bool = False
     _closing: ExitStack = attrs.field(factory=ExitStack)
 
-    def open_reader(self) -> StoreReader:
-        """A reader with connections of its own. Raises: sqlite.Error."""
-        index = sqlite.connect_reader(self.index_path)
+    def open_reader(self, *, cache_kib: int = sqlite.READER_CACHE_KIB) -> StoreReader:
+        """A reader with connections of its own, the index's with so much page cache. Raises: sqlite.Error."""
+        index = sqlite.connect_reader(self.index_path, cache_kib=cache_kib)
         try:
-            journal = sqlite.connect_reader(self.journal_path)
+            journal = sqlite.connect_reader(self.journal_path, cache_kib=JOURNAL_CACHE_KIB)
         except BaseException:
             index.close()
             raise
@@ -204,7 +208,9 @@ def open_store(settings: StoreSettings) -> Store:
     with ExitStack() as stack:
         paths = _lock_paths(settings, stack)
         with _failing_as(Code.PERSISTENCE_FAILED, "the journal"):
-            journal_connection, _ = open_guarded(paths.journal, JOURNAL_SCHEMA, synchronous="FULL")
+            journal_connection, _ = open_guarded(
+                paths.journal, JOURNAL_SCHEMA, synchronous="FULL", cache_kib=JOURNAL_CACHE_KIB
+            )
             stack.callback(journal_connection.close)
             journal = Journal(journal_connection)
         with _failing_as(Code.INDEX_FAILED, "the index"):
@@ -275,12 +281,13 @@ def _open_rest(settings: StoreSettings, paths: _Paths, journal: Journal, stack: 
     connection, opening = _open_index(paths.index, settings, journal)
     stack.callback(connection.close)
     index = open_index_writer(connection)
-    reading = sqlite.connect_reader(paths.index)
+    reading = sqlite.connect_reader(paths.index, cache_kib=SMALL_CACHE_KIB)
     stack.callback(reading.close)
     ranks = {name: READER_RANK + at for at, name in enumerate(settings.readers)}
     in_step = _take_clean_mark(journal, index)
     reader = open_index_reader(reading)
-    copies = sqlite.connect_reader(paths.journal)  # logs are read while another thread commits appends
+    # a connection of its own: logs are read while another thread commits appends
+    copies = sqlite.connect_reader(paths.journal, cache_kib=JOURNAL_CACHE_KIB)
     stack.callback(copies.close)
     sources = open_sources(connection, index, reader, journal, settings.readers, ranks, JournalReader(copies))
     sources.use(settings.sources)

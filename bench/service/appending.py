@@ -93,6 +93,10 @@ async def measure(directory: Path, scale: Scale) -> list[Row]:
             await _appended(service, short, material.events(SHORT_SESSION), BATCH)
             taken["short"].append(await _appended(service, short, raw[: one // 2], 1))
             taken["long"].append(await _appended(service, long, raw[: one // 2], 1))
+    async with open_service(config) as service:  # and one for single appends alone
+        handle = await service.attach(header(next(ids)))
+        for event in raw:
+            await handle.append([event])
         statistics = await service.statistics()
     bare.connection.close()
     return [*_rows(taken, scale), *_index_rows(statistics)]
@@ -130,7 +134,7 @@ def _index_rows(statistics: JSON) -> list[Row]:
     assert isinstance(statistics, dict)
     rows = []
     for name, what, gates in (
-        ("index_turns", "index part of up to 16 appends", (2.0, 10.0)),
+        ("index_turns", "index part of 16 single appends", (2.0, 10.0)),
         ("merge_steps", "merge step between appends", (None, None)),
     ):
         told = statistics[name]

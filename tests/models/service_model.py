@@ -31,7 +31,8 @@ class ServiceModel:
     """``published``: key to words. ``live``: keys. ``stores``: by name, key to words. ``mounted``: in order.
 
     ``moves``: how often something happened, for everybody and for each workspace: what a cursor is tied to.
-    ``unsure``: where something happened that may count or not.
+    ``unsure``: where something happened that may count or not. ``meanwhile``: the workspaces in which a
+    store changed while it was not mounted, by store.
     """
 
     published: dict[Key, list[str]] = attrs.field(factory=dict)
@@ -40,6 +41,7 @@ class ServiceModel:
     mounted: list[str] = attrs.field(factory=list)
     moves: Counter[str | None] = attrs.field(factory=Counter)
     unsure: set[str | None] = attrs.field(factory=set)
+    meanwhile: dict[str, set[str | None]] = attrs.field(factory=dict)
 
     def moved(self, cwd: str) -> None:
         self.moves[None] += 1
@@ -54,15 +56,27 @@ class ServiceModel:
             self.moved(key[1])
         elif store in self.mounted:
             self.unsure |= {None, key[1]}
+        else:
+            self.meanwhile.setdefault(store, set()).add(key[1])
 
     def moved_everywhere_of(self, store: str) -> None:
-        """A mount or unmount: the whole corpus, and each workspace that sees a session of the store."""
+        """A mount or unmount: the whole corpus, and each workspace that sees a session of the store.
+
+        A session that a better source answers for is not seen there, so a workspace of such alone need not
+        move: it does when the store's rows are new to the index, and not when they were known before.
+        """
         self.moves[None] += 1
+        self.unsure |= self.meanwhile.pop(store, set())
         for key in self.stores[store]:
-            if key in self.live:
+            if self.answered_elsewhere(store, key):
                 self.unsure.add(key[1])
             else:
                 self.moves[key[1]] += 1
+
+    def answered_elsewhere(self, store: str, key: Key) -> bool:
+        """Whether another source of ours or another mounted store has this session too."""
+        others = [self.stores[name] for name in self.mounted if name != store]
+        return key in self.published or any(key in other for other in others)
 
     def everyone(self) -> dict[tuple[str, str, str], tuple[str, list[str], bool]]:
         """(source, place, id) to (workspace, words, live), each session once, from its best source."""

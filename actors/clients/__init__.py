@@ -16,14 +16,15 @@ from ...protocol.wire.client_errors import (
     Unauthenticated,
 )
 from .backoff import NO_RECONNECT, Backoff
+from .publication import ClientPublication
 from .trio_client import Client, open_client
-from .trio_publication import TrioPublication
 
 __all__ = [
     "NO_RECONNECT",
     "Backoff",
     "Client",
     "ClientError",
+    "ClientPublication",
     "ConnectionLost",
     "LocalProtocolError",
     "PublicationFull",
@@ -31,7 +32,6 @@ __all__ = [
     "RequestAborted",
     "ServerBusy",
     "ServerError",
-    "TrioPublication",
     "Unauthenticated",
     "open_client",
 ]

@@ -8,25 +8,21 @@ import ssl
 import urllib.parse
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from functools import partial
-from typing import Final, TypeVar
+from typing import Final
 
 import attrs
 import trio
 import trio_websocket as ws
 from wsproto.utilities import LocalProtocolError as WebSocketOutOfOrder
 
-from ...protocol.json_value import JSON
-from ...protocol.signal import Signal
 from ...protocol.wire import messages as m
-from ...protocol.wire.client_core import ClientCore, OnProgress
+from ...protocol.wire.client_core import ClientCore
 from ...protocol.wire.client_errors import ClientError, ConnectionLost, RemoteProtocolError, ServerError
 from ...protocol.wire.codec import Encoding
-from ...protocol.wire.publication import Event
 from ..backpressure import CountedStream
-from . import requests
 from .backoff import Backoff
-from .trio_publication import TrioPublication, Waiter
+from .requester import Requester
+from .waiter import Settled, Waiter
 
 logger = logging.getLogger(__name__)
 
@@ -36,16 +32,27 @@ RECEIVE_BUFFER_BYTES: Final = 256 * 1024
 FRAME_BYTES_MAX: Final = 64 * 1024 * 1024
 """The server sends no frame near this: large answers come in parts."""
 
-A = TypeVar("A", bound=m.Message)
 Line = trio.SocketStream | trio.SSLStream[trio.SocketStream]
 
 
 @attrs.define(eq=False)
-class Client:
+class TrioWaiter:
+    _event: trio.Event = attrs.field(factory=trio.Event, init=False)
+    _answer: Settled = attrs.field(default=None, init=False)
+
+    def settle(self, answer: Settled) -> None:
+        self._answer = answer
+        self._event.set()
+
+    async def wait(self) -> Settled:
+        await self._event.wait()
+        return self._answer
+
+
+@attrs.define(eq=False)
+class Client(Requester):
     """See ``open_client``. Every method may be called from any task of the loop it was opened in."""
 
-    url: str
-    _core: ClientCore
     _ssl_context: ssl.SSLContext | None
     _backoff: Backoff
     _rng: random.Random = attrs.field(factory=random.Random, init=False, repr=False)
@@ -57,117 +64,8 @@ class Client:
     ready: trio.Event = attrs.field(factory=trio.Event, init=False, repr=False)
     """Set at the first welcome, or when there will be none."""
 
-    @property
-    def welcome(self) -> m.Welcome | None:
-        """What the server last said of itself; None before the first connection."""
-        return self._core.welcome
-
-    # ------------------------------------------------------------ requests
-
-    async def tools(self) -> m.Tools:
-        """The tools and the prompt section. Raises: as ``call``."""
-        return await self._ask(requests.tools(), m.Tools)
-
-    async def call(
-        self,
-        tool: str,
-        arguments: JSON,
-        *,
-        agent: str | None = None,
-        workspace: str | None = None,
-        reach: list[str] | m.ReachAll | None = None,
-        call_id: str | None = None,
-        deadline_ms: int | None = None,
-        on_progress: OnProgress | None = None,
-        signal: Signal | None = None,
-    ) -> m.Result:
-        """Run a tool for one caller: an ``agent`` (session id), a ``workspace``, or an operator's ``reach``.
-
-        Args: signal: aborting it cancels the request with the signal's reason (if that is JSON).
-        Raises: ServerError (RequestAborted, ServerBusy, …), ConnectionLost, LocalProtocolError.
-        Cancellation: the server is told; nothing is waited for.
-        """
-        build = requests.call(
-            tool,
-            arguments,
-            agent=agent,
-            workspace=workspace,
-            reach=reach,
-            call_id=call_id,
-            deadline_ms=deadline_ms,
-            follow=on_progress is not None,
-        )
-        return await self._ask(build, m.Result, on_progress, signal)
-
-    async def query(
-        self,
-        method: str,
-        params: JSON = None,
-        *,
-        reach: list[str] | m.ReachAll | None = None,
-        deadline_ms: int | None = None,
-        on_progress: OnProgress | None = None,
-        signal: Signal | None = None,
-    ) -> JSON:
-        """Run a service operation; see the wire specification for methods. Raises: as ``call``."""
-        follow = on_progress is not None
-        build = requests.query(method, params, reach=reach, deadline_ms=deadline_ms, follow=follow)
-        return (await self._ask(build, m.Value, on_progress, signal)).value
-
-    async def fetch(self, locator: str, offset_bytes: int = 0, limit_bytes: int | None = None) -> m.Chunk:
-        """One piece of a spilled result. Raises: as ``call``."""
-        return await self._ask(requests.fetch(locator, offset_bytes, limit_bytes), m.Chunk)
-
-    async def fetch_all(self, locator: str) -> str:
-        """A spilled result whole. Raises: as ``call``."""
-        pieces, offset, last = list[str](), 0, False
-        while not last:
-            chunk = await self.fetch(locator, offset)
-            last = chunk.last or chunk.next_offset <= offset
-            offset = chunk.next_offset
-            pieces.append(chunk.data)
-        return "".join(pieces)
-
-    async def publish(self, header: JSON, seed: list[Event] | None = None) -> TrioPublication:
-        """Attach a session and keep it attached over reconnects. Returns when it is attached first.
-
-        Raises: ServerError (FORBIDDEN, INVALID_HEADER, …), ConnectionLost, LocalProtocolError.
-        Cancellation: the session is given up.
-        """
-        publication = TrioPublication(self._core, self._core.publish(header, seed))
-        try:
-            await publication.flush()
-        except trio.Cancelled:
-            self._core.unpublish(publication.core, Waiter().settle)
-            raise
-        return publication
-
-    async def _ask(
-        self,
-        build: requests.Build,
-        kind: type[A],
-        on_progress: OnProgress | None = None,
-        signal: Signal | None = None,
-    ) -> A:
-        waiter = Waiter()
-        request_id = self._core.request(build, waiter.settle, on_progress)
-        forget: Callable[[], None] | None = None
-        if signal is not None:
-            cancel = partial(self._cancel, request_id, signal)
-            forget = signal.on_abort(cancel)
-        try:
-            await waiter.event.wait()
-        finally:
-            if forget is not None:
-                forget()
-            if waiter.answer is None:  # cancelled
-                self._core.forget(request_id)
-        return requests.expect(waiter.answer, kind)
-
-    def _cancel(self, request_id: int, signal: Signal) -> None:
-        self._core.cancel(request_id, requests.sendable_reason(signal.reason))
-
-    # ------------------------------------------------------------ the line
+    def _waiter(self) -> Waiter:
+        return TrioWaiter()
 
     async def run(self) -> None:
         """Connect, and again whenever the line goes, until given up. The owner task of the client."""

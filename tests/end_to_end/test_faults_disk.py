@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from session_query import Client, open_client
-from session_query.actors.clients import ServerError, TrioPublication
+from session_query.actors.clients import ClientPublication, ServerError
 from support.limits import OBEY_MODES, files_of_at_most
 from support.served import served
 
@@ -34,7 +34,7 @@ def _noise(dice: random.Random) -> str:
     return " ".join(dice.randbytes(8).hex() for _ in range(2_000))
 
 
-async def _refusal(publication: TrioPublication, event: dict[str, Any]) -> str | None:
+async def _refusal(publication: ClientPublication, event: dict[str, Any]) -> str | None:
     """The code with which an append was refused; None if it was stored."""
     try:
         await publication.append([event])

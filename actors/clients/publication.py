@@ -1,40 +1,24 @@
-"""A published session as Trio programs handle it."""
+"""A published session as programs handle it, in either loop."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import attrs
-import trio
 
-from ...protocol.wire import messages as m
 from ...protocol.wire.client_core import ClientCore
 from ...protocol.wire.client_errors import ClientError
 from ...protocol.wire.publication import Event, Publication
+from .waiter import Waiter
 
 
 @attrs.define(eq=False)
-class Waiter:
-    """One answer on its way to one task."""
-
-    event: trio.Event = attrs.field(factory=trio.Event)
-    answer: m.Answer | ClientError | None = None
-
-    def settle(self, answer: m.Answer | ClientError) -> None:
-        self.answer = answer
-        self.event.set()
-
-    def acknowledge(self, error: ClientError | None) -> None:
-        self.answer = error
-        self.event.set()
-
-
-@attrs.define(eq=False)
-class TrioPublication:
+class ClientPublication:
     """A session this program publishes. Close it, or leave it to the end of the client."""
 
     _client: ClientCore
     core: Publication
+    _waiter: Callable[[], Waiter]
 
     @property
     def session_id(self) -> str:
@@ -59,25 +43,25 @@ class TrioPublication:
         Raises: as ``append_nowait``; then the error that ended this publication. Cancellation: the events
         stay handed over.
         """
-        waiter = Waiter()
-        self.core.put(events, waiter.acknowledge)
+        waiter = self._waiter()
+        self.core.put(events, waiter.settle)
         self._client.pump(self.core)
         await _committed(waiter)
 
     async def flush(self) -> None:
         """Wait until everything handed over is committed. Raises: the error that ended this publication."""
-        waiter = Waiter()
-        self.core.wait_all(waiter.acknowledge)
+        waiter = self._waiter()
+        self.core.wait_all(waiter.settle)
         await _committed(waiter)
 
     async def close(self) -> None:
         """Detach the session; what is not committed by now is given up (``flush`` first)."""
-        waiter = Waiter()
+        waiter = self._waiter()
         self._client.unpublish(self.core, waiter.settle)
-        await waiter.event.wait()
+        await waiter.wait()
 
 
 async def _committed(waiter: Waiter) -> None:
-    await waiter.event.wait()
-    if isinstance(waiter.answer, ClientError):
-        raise waiter.answer
+    answer = await waiter.wait()
+    if isinstance(answer, ClientError):
+        raise answer

@@ -49,6 +49,8 @@ logger = logging.getLogger(__name__)
 
 REFUSED_TOKEN: Final = "unauthenticated"
 """Why a connection ended whose token was refused."""
+NO_HELLO: Final = "no hello"
+"""Why a connection ended that said nothing in time, or something that was no message."""
 
 
 class Ending(Exception):
@@ -181,7 +183,7 @@ class Connection:
         with trio.move_on_after(self.config.hello_s) as scope:
             message = await self._receive()
         if scope.cancelled_caught:
-            raise Ending(CLOSE_POLICY, "no hello")
+            raise Ending(CLOSE_POLICY, NO_HELLO)
         token = message.token if isinstance(message, m.Hello) else None
         entry = await self.state.tokens.find(token) if token is not None else None
         if not isinstance(message, m.Hello) or entry is None:
@@ -208,9 +210,9 @@ class Connection:
                 bound = self.config.frame_bytes
                 raise Ending(CLOSE_TOO_LARGE, f"a frame may have {bound} bytes") from None
             except FrameError as error:
-                if self.owner is None:
-                    raise Ending(CLOSE_POLICY, REFUSED_TOKEN) from None
                 self._refuse_frame(error)
+                if self.owner is None:  # one try: nothing but a hello opens the door
+                    raise Ending(CLOSE_POLICY, NO_HELLO) from None
 
     def _refuse_frame(self, error: FrameError) -> None:
         self._bad_frames += 1

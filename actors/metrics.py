@@ -81,6 +81,12 @@ _SERVICE: Final = (
 _CONNECTIONS: Final = (
     _Metric("connections_open", "gauge", ("open",), "Connections, those before their hello included."),
     _Metric("connections_unauthenticated", "gauge", ("unauthenticated",), "Connections before their hello."),
+    _Metric(
+        "connections_dropped_total",
+        "counter",
+        ("unauthenticated_dropped",),
+        "Peers dropped before their hello: newer ones needed the places.",
+    ),
     _Metric("connections_total", "counter", ("opened",), "Connections that authenticated."),
     _Metric("failed_logins_total", "counter", ("failed_logins",), "Refused tokens."),
 )

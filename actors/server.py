@@ -8,8 +8,10 @@ with ``shutdown`` and awaited; then the sockets close with 1001. The query servi
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from functools import partial
 from itertools import count
+from typing import Final
 
 import attrs
 import trio
@@ -20,7 +22,7 @@ from ..protocol.wire.limits import HELLO_BYTES
 from .backpressure import CountedStream
 from .connection import REFUSED_TOKEN, Connection
 from .failures import log_failure
-from .link import CLOSE_GOING_AWAY, HandshakeRefused, open_link
+from .link import CLOSE_GOING_AWAY, CLOSE_POLICY, HandshakeRefused, open_link
 from .listeners import Listener, open_listeners, port_of
 from .server_config import ServerConfig
 from .server_state import ServerState
@@ -28,6 +30,9 @@ from .tokens import Throttle, TokenBook
 from .wire_service import WireService
 
 logger = logging.getLogger(__name__)
+
+CROWDED_OUT: Final = "crowded out"
+"""Why a connection ended that had not said hello when a newer one needed its place."""
 
 
 @attrs.define(eq=False)
@@ -78,17 +83,35 @@ class WebSocketServer:
         finally:
             self.connections.pop(name, None)
             self.state.open = len(self.connections)
-            self.state.unauthenticated.discard(name)
+            self.state.unauthenticated.pop(name, None)
             self._left.unpark_all()
 
     async def _serve(self, name: str, stream: trio.abc.Stream) -> None:
+        """Admit one peer and serve it. Before its hello it may be dropped for a newer one, without a word."""
+        counted, admission = CountedStream(stream, budget_bytes=HELLO_BYTES), trio.CancelScope()
+
+        def drop() -> None:
+            counted.broken = True  # nobody waits for its side of a closing handshake
+            connection = self.connections.pop(name, None)
+            if connection is None:
+                admission.cancel(reason="a newer peer needs its place")
+            else:
+                connection.end(CLOSE_POLICY, CROWDED_OUT, deliver=False)
+
+        self._take_place(name, drop)
+        with admission:
+            await self._serve_admitted(name, stream, counted)
+
+    def _take_place(self, name: str, drop: Callable[[], None]) -> None:
         state, config = self.state, self.config
-        if len(state.unauthenticated) >= config.unauthenticated_max:
-            await trio.aclose_forcefully(stream)
-            raise HandshakeRefused("too many unauthenticated")
-        state.unauthenticated.add(name)
+        crowded = len(state.unauthenticated) >= config.unauthenticated_max
+        if crowded or len(self.connections) >= config.connections_max:
+            state.make_way()
+        state.unauthenticated[name] = drop
+
+    async def _serve_admitted(self, name: str, stream: trio.abc.Stream, counted: CountedStream) -> None:
+        state, config = self.state, self.config
         full = self._draining or len(self.connections) >= config.connections_max
-        counted = CountedStream(stream, budget_bytes=HELLO_BYTES)
         async with open_link(counted, config, refuse_with=503 if full else None) as link:
             connection = Connection(name, link, self.service, config, state, _host_of(stream))
             self.connections[name] = connection

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections import Counter
+from collections.abc import Callable
 from typing import Protocol
 
 import attrs
@@ -30,7 +31,9 @@ class ServerState:
     tools: dict[str, ToolInfo]
     instance: str = attrs.field(factory=lambda: secrets.token_hex(8))
     exclusive_tools: frozenset[str] = attrs.field(init=False)
-    unauthenticated: set[str] = attrs.field(factory=set, init=False)
+    unauthenticated: dict[str, Callable[[], None]] = attrs.field(factory=dict, init=False)
+    """Peers before their hello, the oldest first, each with what drops it: see ``make_way``."""
+    dropped: int = attrs.field(default=0, init=False)
     requests: Counter[str] = attrs.field(factory=Counter, init=False)
     errors: Counter[str] = attrs.field(factory=Counter, init=False)
     ends: Counter[str] = attrs.field(factory=Counter, init=False)
@@ -46,8 +49,18 @@ class ServerState:
         )
 
     def authenticated(self, connection: Known) -> None:
-        self.unauthenticated.discard(connection.id)
+        self.unauthenticated.pop(connection.id, None)
         self.opened += 1
+
+    def make_way(self) -> None:
+        """Drop the oldest peer that has not said hello, if there is one.
+
+        A place before the hello is lent to whoever came last: peers that only sit there cannot keep out one
+        that has a token to show, which takes a few milliseconds.
+        """
+        if self.unauthenticated:
+            self.unauthenticated.pop(next(iter(self.unauthenticated)))()
+            self.dropped += 1
 
     def count_answer(self, answer: m.Answer) -> None:
         if isinstance(answer, m.Error):
@@ -62,6 +75,7 @@ class ServerState:
             "open": self.open,
             "opened": self.opened,
             "unauthenticated": len(self.unauthenticated),
+            "unauthenticated_dropped": self.dropped,
             "failed_logins": self.throttle.failures,
             "requests": dict(self.requests),
             "errors": dict(self.errors),

@@ -12,7 +12,8 @@ import trio_websocket as ws
 from session_query.protocol.wire import messages as m
 from session_query.protocol.wire.codec import ENCODINGS, Encoding
 from session_query.storage import tokens as t
-from support.wire_edge import HELLO_BYTES_TOO_MANY, ME, header, open_edge
+from support.raw_websocket import RawPeer
+from support.wire_edge import HELLO_BYTES_TOO_MANY, ME, Edge, header, open_edge
 from support.wire_samples import CLIENT_SAMPLES
 
 Clock = trio.testing.MockClock
@@ -176,10 +177,28 @@ async def test_an_unknown_peer_may_not_send_much() -> None:
         assert edge.server.state.throttle.failures == 0
 
 
-async def test_garbage_instead_of_hello_says_nothing_about_us() -> None:
+@pytest.mark.parametrize(
+    ("first", "code", "error_id"),
+    [
+        ("{nonsense", "BAD_FRAME", None),
+        ("[]", "BAD_FRAME", None),
+        (b"\x80", "BAD_FRAME", None),
+        ('{"type":"hello","token":"run"}', "BAD_FRAME", None),
+        ('{"type":"hello","token":"run","client":{"name":"x","version":"1"},"more":1}', "BAD_FRAME", None),
+        ('{"type":"greeting","id":4}', "UNKNOWN_MESSAGE", 4),
+    ],
+)
+async def test_a_first_frame_that_is_no_message_is_told_so_and_says_nothing_about_us(
+    first: str | bytes, code: str, error_id: int | None
+) -> None:
     async with open_edge() as edge, edge.peer(hello=None) as peer:
-        await peer.send_raw("{nonsense")
-        assert await peer.closed() == (1008, "unauthenticated")
+        await peer.send_raw(first)
+        error = await peer.receive()
+        assert (error.code, error.id) == (code, error_id)
+        assert error.message
+        assert await peer.closed() == (1008, "no hello")
+        assert edge.server.state.throttle.failures == 0, "nobody has guessed a token"
+        assert edge.service.calls == []
 
 
 async def test_hello_is_said_once() -> None:
@@ -224,16 +243,68 @@ async def test_a_full_server_says_so(autojump_clock: Clock) -> None:
         assert edge.server.state.refused == {"full": 1}
 
 
-async def test_unknown_peers_are_bounded(autojump_clock: Clock) -> None:
-    async with (
-        open_edge(unauthenticated_max=2, hello_s=1000.0) as edge,
-        edge.peer(hello=None),
-        edge.peer(hello=None),
-    ):
-        ours, theirs = trio.testing.memory_stream_pair()
-        await edge.server.serve_stream(theirs)
-        assert await ours.receive_some() == b""
-        assert edge.server.state.refused == {"too many unauthenticated": 1}
+async def _sits(edge: Edge, *, after_handshake: bool) -> trio.abc.Stream:
+    """A peer that has come and says no hello; the line as it sees it."""
+    ours, theirs = trio.testing.memory_stream_pair()
+    edge.nursery.start_soon(edge.server.serve_stream, theirs)
+    if after_handshake:
+        await RawPeer(ours).handshake()
+    await trio.testing.wait_all_tasks_blocked()
+    return ours
+
+
+async def _dropped(line: trio.abc.Stream) -> bool:
+    """Whether the server has dropped a line without a word. Looks only at what has happened already."""
+    with trio.move_on_after(0.001):
+        return await line.receive_some() == b""
+    return False
+
+
+@pytest.mark.parametrize("after_handshake", [False, True])
+async def test_peers_without_a_hello_keep_nobody_out(after_handshake: bool, autojump_clock: Clock) -> None:
+    """The door is full of peers that only sit there; who has a token comes in at once, the oldest goes."""
+    async with open_edge(unauthenticated_max=3, hello_s=1000.0, close_s=1000.0) as edge:
+        before = trio.current_time()
+        idle = [await _sits(edge, after_handshake=after_handshake) for _ in range(3)]
+        async with edge.peer() as peer:
+            assert isinstance(await peer.ask(m.ToolsRequest(id=1)), m.Tools)
+            assert trio.current_time() == before, "it has waited for nobody"
+            assert [await _dropped(line) for line in idle] == [True, False, False]
+            late = [await _sits(edge, after_handshake=after_handshake) for _ in range(5)]
+            assert len(edge.server.state.unauthenticated) == 3
+            assert [await _dropped(line) for line in idle + late] == [True] * 5 + [False] * 3
+            assert isinstance(await peer.ask(m.ToolsRequest(id=2)), m.Tools), "who is in stays in"
+        snapshot = edge.server.statistics()
+        assert (snapshot["unauthenticated_dropped"], snapshot["refused"]) == (5, {})
+        for line in idle + late:
+            await trio.aclose_forcefully(line)
+
+
+async def test_peers_without_a_hello_do_not_fill_the_house(autojump_clock: Clock) -> None:
+    async with open_edge(connections_max=2, hello_s=1000.0, close_s=1000.0) as edge:
+        lines = [await _sits(edge, after_handshake=True) for _ in range(2)]
+        async with edge.peer(), edge.peer():
+            assert [await _dropped(line) for line in lines] == [True, True]
+            assert len(edge.server.connections) == 2
+            with pytest.RaisesGroup(ws.ConnectionRejected, flatten_subgroups=True):
+                async with edge.peer():
+                    pass
+        for line in lines:
+            await trio.aclose_forcefully(line)
+
+
+async def test_a_peer_that_is_crowded_out_may_be_checking_its_token(autojump_clock: Clock) -> None:
+    """A refused token waits longer and longer before it is told; that, too, keeps nobody out."""
+    async with open_edge(unauthenticated_max=1, auth_delay_s=500.0, auth_delay_max_s=500.0) as edge:
+        before = trio.current_time()
+        async with edge.peer(hello=None) as guesser:
+            await guesser.send(m.Hello(client=ME, token="guess"))
+            await trio.testing.wait_all_tasks_blocked()
+            async with edge.peer():
+                assert trio.current_time() == before
+            assert (await guesser.closed())[0] == 1006
+        await edge.settled()
+        assert edge.server.state.ends["crowded out"] == 1
 
 
 MAY = {

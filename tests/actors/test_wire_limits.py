@@ -394,7 +394,7 @@ async def test_a_hundred_connections_come_and_go_and_leave_nothing() -> None:
         await edge.settled()
         assert edge.service.running == 0
         assert not any(stored.token_id for stored in edge.service.sessions.values())
-        assert edge.server.state.unauthenticated == set()
+        assert edge.server.state.unauthenticated == {}
 
 
 @pytest.mark.parametrize("encoding", ENCODINGS)

@@ -115,7 +115,11 @@ def test_the_metrics_named_are_told(tmp_path: Path) -> None:
                 "disk_free_bytes": 1,
                 "memory": {"resident_bytes": 1},
             },
-            "connections": {"failed_logins": 0, "errors": {"INTERNAL": 1}},
+            "connections": {
+                "failed_logins": 0,
+                "unauthenticated_dropped": 0,
+                "errors": {"INTERNAL": 1},
+            },
         }
     )
     told = {line.split()[2] for line in everything.splitlines() if line.startswith("# TYPE")}

@@ -92,6 +92,7 @@ class Freshness:
                     await self._read(current)
                 except Exception as exc:  # a full disk: searches go on with what is there
                     logger.exception("the sources could not be read")
+                    self.storage.suspect(exc)
                     current.error = exc
                 finally:
                     self._running = None

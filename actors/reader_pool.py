@@ -8,6 +8,7 @@ from typing import TypeVar
 import attrs
 import trio
 
+from ..storage import sqlite
 from ..storage.run_query import run_query
 from ..storage.store import StoreReader
 
@@ -38,6 +39,9 @@ class ReaderPool:
                 return await run_query(
                     reader.connection, lambda _: _in_snapshot(reader, query), limiter=self._threads
                 )
+            except sqlite.Error as exc:
+                reader.suspect(exc)
+                raise
             finally:
                 self._free.append(reader)
                 self._running.discard(ended)

@@ -111,6 +111,10 @@ class StorageActor:
         self._store.mark_behind(key)
         self._index.stir()
 
+    def suspect(self, error: BaseException) -> None:
+        """Hear of an error: an index that turns out to be damaged is built anew at the next start."""
+        self._store.suspect(error)
+
     def is_forgotten(self, header: SessionHeader) -> bool:
         """Whether a session of this identity was forgotten. Costs a set look-up unless its id was."""
         return self._store.journal.tombstones.forgotten(header, None)

@@ -1,7 +1,7 @@
 """Is the index what the logs say? Whole checks of the files, and samples read again and compared.
 
-Everything here only reads. What is wrong is mended by ``Sources.rebuild`` (or by deleting the index
-file, which loses nothing but time); the journal has no second copy and is only reported on.
+Everything here only reads. What is wrong is mended by ``Sources.rebuild``, or by ``discard_index`` before
+the store is opened; the journal has no second copy and is only reported on.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Final, TypeVar
 
 import attrs
@@ -17,6 +18,7 @@ from ..protocol.documents import Document, build_documents
 from ..protocol.event import Event
 from ..protocol.json_codec import to_utf8_text
 from ..protocol.surface import SurfaceError
+from .damage import file_of, problems_of, set_aside_files
 from .index.door import StoredSession
 from .journal import PUBLISHED, JournalDamaged
 from .readers.discovery import printable
@@ -70,7 +72,7 @@ def examine(
     between samples. ``seed`` makes the choice of samples repeatable.
     """
     checks = (
-        check_file("index file", reader.connection),
+        check_index_file(reader.connection),
         check_file("journal file", reader.journal.connection),
         _or_failed("journal and index", lambda: check_journal_in_step(reader)),
         _or_failed("samples", lambda: check_samples(reader, readers, samples, stopped=stopped, seed=seed)),
@@ -100,15 +102,26 @@ def _or_none(listed: Callable[[], tuple[T, ...]]) -> tuple[T, ...]:
 
 def check_file(name: str, connection: Connection) -> Check:
     """SQLite's own check of pages and indexes, full-text ones included."""
-    virtual = "SELECT name FROM sqlite_master WHERE sql LIKE 'CREATE VIRTUAL TABLE%'"
+    found = problems_of(connection)
+    return Check(name, not found, "; ".join(found)[:500] or "ok")
+
+
+def check_index_file(connection: Connection) -> Check:
+    """The index's file; says also which damaged one it took the place of, as long as that is kept."""
+    check = check_file("index file", connection)
+    path = _or_empty(connection)
+    aside = [file.name for file in set_aside_files(Path(path))] if path else []
+    if not aside:
+        return check
+    told = f"{check.detail}; built anew, a damaged one was set aside as {printable(aside[0])}"
+    return attrs.evolve(check, detail=told)
+
+
+def _or_empty(connection: Connection) -> str:
     try:
-        for (table,) in connection.execute(virtual).fetchall():
-            # FTS5 checks what a connection remembers of its segments; only a search brings that up to date
-            connection.execute(f"SELECT rowid FROM {table} WHERE {table} MATCH 'nothing' LIMIT 1").fetchall()
-        found = [str(row[0]) for row in connection.execute("PRAGMA integrity_check(20)").fetchall()]
-    except DatabaseError as exc:
-        found = [str(exc)]  # so damaged that it cannot be checked to the end
-    return Check(name, found == ["ok"], "; ".join(found)[:500])
+        return file_of(connection)
+    except DatabaseError:
+        return ""
 
 
 def check_journal_in_step(reader: StoreReader) -> Check:

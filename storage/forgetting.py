@@ -6,11 +6,13 @@ Spilled results lie with the service, which removes them before it calls this.
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import attrs
 
 from ..protocol.header import SessionHeader
 from ..protocol.outward import SessionKey
+from .damage import file_of, set_aside_files
 from .index.door import IndexReader, IndexWriter, StoredSession
 from .journal import Journal
 from .sources.sources import Sources
@@ -43,7 +45,7 @@ class Forgetting:
 
         The tool's own log is not touched; read again, the session is recognised and passed over.
         Returns: the keys removed, empty if there is no such session.
-        Raises: sqlite.Error: what was not removed yet is still there; repeat.
+        Raises: sqlite.Error, OSError: what was not removed yet is still there; repeat.
         """
         known = self.index.find(key)
         stored = self.journal.find(key)
@@ -67,7 +69,14 @@ class Forgetting:
             if copy is not None:
                 self.journal.forget(copy.sid, now_ms)
         self.index.scrub()
+        self._drop_set_aside()
         return Forgotten(keys=tuple(keys), swept=self.sweep())
+
+    def _drop_set_aside(self) -> None:
+        """A damaged index that was kept to be looked at may hold the words."""
+        path = file_of(self.connection)
+        for file in set_aside_files(Path(path)) if path else []:
+            file.unlink(missing_ok=True)
 
     def finish(self) -> int:
         """After a crash: forget what has a tombstone and is still there. Returns how many sessions."""

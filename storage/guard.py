@@ -29,6 +29,8 @@ SQLITE_MAGIC: Final = b"SQLite format 3\x00"
 COPY_MAX_BYTES: Final = 64 * 1024 * 1024
 """A file with no table of its own and a pending side file is copied to look at it; ours are tiny then."""
 
+SIDE_SUFFIXES: Final = ("-wal", "-shm", "-journal")
+
 FILE_MODE: Final = 0o600
 DIRECTORY_MODE: Final = 0o700
 
@@ -120,11 +122,19 @@ def discard(path: Path, schema: Schema) -> None:
 
     Raises: QueryError with ``schema.failure`` if its first page does not carry our application id.
     """
+    carries_our_id(path, schema)
+    for suffix in (*SIDE_SUFFIXES, ""):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
+
+
+def carries_our_id(path: Path, schema: Schema) -> None:
+    """Return if ``path`` is a derived file of ours by its first page.
+
+    Raises: QueryError with ``schema.failure``.
+    """
     head = _head(path)
     if not schema.derived or head[:16] != SQLITE_MAGIC or _application_id(head) != schema.application_id:
         raise _refusal(path, schema, "it does not carry our application id")
-    for suffix in ("-wal", "-shm", "-journal", ""):
-        path.with_name(path.name + suffix).unlink(missing_ok=True)
 
 
 def create_private_directory(path: Path) -> None:

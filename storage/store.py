@@ -20,6 +20,7 @@ from ..protocol.outward import SessionKey
 from ..protocol.tokens import TOKENS_VERSION
 from . import sqlite
 from .catching_up import JOURNAL_RANK, catch_up_all, catch_up_one
+from .damage import clear_suspicion, is_damage, is_suspect, look_over, mark_suspect, problems_of, set_aside
 from .forgetting import Forgetting
 from .guard import Opening, Schema, discard, open_guarded
 from .index.door import IndexReader, IndexWriter
@@ -95,6 +96,11 @@ class StoreReader:
     connection: Connection
     index: IndexReader
     journal: JournalReader
+    index_path: str = ":memory:"
+
+    def suspect(self, error: BaseException) -> None:
+        """Hear of an error: if the file is damaged, the next opening checks and replaces it. Any thread."""
+        _suspect(self.index_path, error)
 
     def close(self) -> None:
         """Close both connections."""
@@ -116,6 +122,8 @@ class Store:
     forgetting: Forgetting
     opening: Opening
     """What became of the index file: ``USED``, or ``CREATED`` or ``REBUILT`` and therefore empty."""
+    set_aside: Path | None = None
+    """Where the damaged index lies that this one was made in place of, if there was one."""
     unclean: bool = False
     """The last owner did not close the store: it was killed, or the machine stopped."""
     _locks: list[DataLock] = attrs.field(factory=list)
@@ -132,7 +140,11 @@ class Store:
         except BaseException:
             index.close()
             raise
-        return StoreReader(index, open_index_reader(index), JournalReader(journal))
+        return StoreReader(index, open_index_reader(index), JournalReader(journal), self.index_path)
+
+    def suspect(self, error: BaseException) -> None:
+        """As ``StoreReader.suspect``, of what a write met."""
+        _suspect(self.index_path, error)
 
     def take_news(self, news: Sequence[News]) -> None:
         """Index what was appended. If the index cannot take it, its sessions are behind until ``catch_up``.
@@ -142,8 +154,9 @@ class Store:
         fresh = [one for one in news if one.key not in self._behind and not self._has(one)]
         try:
             put_news(self.index, fresh)
-        except Exception:
+        except Exception as exc:
             logger.exception("the index did not take what was appended; it catches up from the journal")
+            self.suspect(exc)
             self._behind.update(one.key for one in fresh)
 
     def _has(self, news: News) -> bool:
@@ -214,7 +227,7 @@ def open_store(settings: StoreSettings) -> Store:
             stack.callback(journal_connection.close)
             journal = Journal(journal_connection)
         with _failing_as(Code.INDEX_FAILED, "the index"):
-            return _open_rest(settings, paths, journal, stack)
+            return _open_or_replace(settings, paths, journal, stack)
 
 
 def discard_index(settings: StoreSettings) -> None:
@@ -277,6 +290,44 @@ def _failing_as(code: Code, what: str) -> Iterator[None]:
         raise QueryError(code, f"{what} cannot be used: {exc}") from exc
 
 
+def _open_or_replace(settings: StoreSettings, paths: _Paths, journal: Journal, stack: ExitStack) -> Store:
+    """Open the index; one of ours that is damaged is set aside and built anew (SPEC 6.12.7)."""
+    with ExitStack() as attempt:
+        try:
+            store = _open_rest(settings, paths, journal, attempt)
+        except (sqlite.Error, QueryError) as exc:
+            if sqlite.is_memory(paths.index) or not is_damage(exc):
+                raise
+            attempt.close()  # nothing may hold the file open while it is renamed
+            aside = set_aside(Path(paths.index), INDEX_SCHEMA)
+            logger.warning("the index is damaged (%s): set aside as %s, building it anew", exc, aside.name)
+            store = _open_rest(settings, paths, journal, attempt)
+            store.set_aside = aside
+        stack.push(attempt.pop_all())
+    store._closing = stack.pop_all()
+    return store
+
+
+def _suspect(index_path: str, error: BaseException) -> None:
+    if is_damage(error) and not sqlite.is_memory(index_path) and not is_suspect(Path(index_path)):
+        logger.error("the index seems to be damaged: the next start checks it and builds it anew if it is")
+        mark_suspect(Path(index_path))
+
+
+def _check_suspect(path: str, connection: Connection) -> None:
+    """Look into an index before it is used; all of it if a query or a write met damage.
+
+    Raises: sqlite.DatabaseError.
+    """
+    look_over(connection)
+    if sqlite.is_memory(path) or not is_suspect(Path(path)):
+        return
+    problems = problems_of(connection)
+    if problems:
+        raise sqlite.DatabaseError(f"database disk image is malformed: {problems[0]}")
+    clear_suspicion(Path(path))
+
+
 def _open_rest(settings: StoreSettings, paths: _Paths, journal: Journal, stack: ExitStack) -> Store:
     connection, opening = _open_index(paths.index, settings, journal)
     stack.callback(connection.close)
@@ -308,7 +359,6 @@ def _open_rest(settings: StoreSettings, paths: _Paths, journal: Journal, stack: 
         opening=opening,
         unclean=any(lock.previous is not None for lock in paths.locks),
         locks=paths.locks,
-        closing=stack.pop_all(),
     )
 
 
@@ -324,7 +374,12 @@ def _take_clean_mark(journal: Journal, index: IndexWriter) -> bool:
 def _open_index(path: str, settings: StoreSettings, journal: Journal) -> tuple[Connection, Opening]:
     """The index's file; one that was made for another journal is built anew."""
     connection, opening = open_guarded(path, INDEX_SCHEMA, journal_mode=settings.journal_mode)
-    made_for = open_index_reader(connection).get_meta(JOURNAL_OF_INDEX)
+    try:
+        _check_suspect(path, connection)
+        made_for = open_index_reader(connection).get_meta(JOURNAL_OF_INDEX)
+    except BaseException:
+        connection.close()
+        raise
     if made_for is None or made_for == journal.store.encode():
         return connection, opening
     try:

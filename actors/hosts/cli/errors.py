@@ -28,8 +28,8 @@ _NEXT_STEP: dict[str, str] = {
     Code.INVALID_QUERY: "Give some words to look for; NUL characters are not allowed.",
     Code.INVALID_FILTER: "Check the filter's values; ranges run from low to high.",
     Code.STALE_CURSOR: "History changed while paging; run the whole command again.",
-    Code.INDEX_FAILED: "If the index file is not ours, choose another --data-dir; ours can be deleted and "
-    "is rebuilt.",
+    Code.INDEX_FAILED: "If the index file is not ours, choose another --data-dir. One of ours that is "
+    "damaged is set aside and built anew by the next start, or now by `session-query doctor --rebuild`.",
     Code.PERSISTENCE_FAILED: "Run `session-query doctor` to see which source failed and why.",
     "JOURNAL": "The journal is derived from nothing: put a copy of yours in its place, or choose another "
     "--data-dir.",

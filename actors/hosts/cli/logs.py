@@ -53,10 +53,11 @@ def doctor(ctx: click.Context, sources: tuple[str, ...], samples: int, rebuild: 
     Exit status 0: everything agrees (damaged records may still be listed); 3: something does not.
     """
     quiet = settings(ctx).as_json
+    anew = rebuild and _discard_unused_index(ctx)
 
     async def ask(backend: Backend) -> JSON:
         if rebuild:
-            await refresh(backend, quiet=quiet, full=True)
+            await refresh(backend, quiet=quiet, full=not anew)
         return await backend.query("doctor", {"samples": samples})
 
     answer = show.row(run(ctx, sources, ask))
@@ -66,6 +67,21 @@ def doctor(ctx: click.Context, sources: tuple[str, ...], samples: int, rebuild: 
         show.show_doctor(show.console(), answer)
     if answer.get("healthy") is not True:
         raise SystemExit(EXIT_REFUSED)
+
+
+def _discard_unused_index(ctx: click.Context) -> bool:
+    """Delete the index if no service has it open, so that it is built anew whatever is wrong with it."""
+    from ....storage.lock import DataDirectoryLocked
+    from ....storage.store import StoreSettings, discard_index, find_running
+
+    data_dir = settings(ctx).data_dir.expanduser().absolute()
+    if find_running(data_dir) is not None:
+        return False
+    try:
+        discard_index(StoreSettings(data_dir=data_dir))
+    except DataDirectoryLocked:
+        return False  # somebody came in between: what has it open reads everything again
+    return True
 
 
 @click.command()

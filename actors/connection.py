@@ -287,7 +287,7 @@ class Connection:
                 answer = await self._answers.answer(request, self._send_progress)
             finally:
                 request.leave_lane()
-            self.state.count_answer(answer)
+            self.state.count_answer(request, answer)
             await self._deliver(answer)
         except OutboxClosed:
             pass  # the connection is ending: there is nobody to tell

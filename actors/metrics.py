@@ -1,7 +1,8 @@
 """The service's statistics as Prometheus text (exposition format 0.0.4).
 
-The names are part of the product: a dashboard outlives a release. A number that is not known (memory on a
-system that does not say) is left out rather than written as zero.
+The names are part of the product: a dashboard outlives a release; they keep to Prometheus' conventions (base
+units, ``_total`` for counters, histograms whole). A number that is not known (memory on a system that does
+not say) is left out rather than written as zero.
 """
 
 from __future__ import annotations
@@ -21,12 +22,20 @@ _UNLABELLED: Final[Labels] = ()
 
 @attrs.frozen
 class _Metric:
-    """One number of the statistics: its metric's name, its meaning, where it stands."""
+    """One number of the statistics: its metric's name, its meaning, where it stands, and in which unit."""
 
     name: str
     kind: Kind
     path: tuple[str, ...]
     help: str
+    unit: float = 1.0
+
+    def of(self, place: JSON) -> JSON:
+        """The number under ``place``, in base units; None where there is none."""
+        value = _at(place, self.path)
+        if self.unit == 1.0 or not isinstance(value, (int, float)):
+            return value
+        return round(value * self.unit, 9)
 
 
 @attrs.frozen
@@ -54,10 +63,14 @@ _SERVICE: Final = (
     _Metric("appends_queued", "gauge", ("appends_queued",), "Batches that wait for the writer."),
     _Metric("appended_unindexed", "gauge", ("appended_unindexed",), "Appended events not indexed yet."),
     _Metric("index_turns_total", "counter", ("index_turns", "count"), "Times the index took appends in."),
-    _Metric("index_turn_p99_ms", "gauge", ("index_turns", "p99_ms"), "CPU time of such a turn, lately."),
+    _Metric(
+        "index_turn_p99_seconds", "gauge", ("index_turns", "p99_ms"), "CPU time of such a turn, lately.", 1e-3
+    ),
     _Metric("merge_steps_total", "counter", ("merge_steps", "count"), "Steps of merging the index."),
-    _Metric("merge_step_p99_ms", "gauge", ("merge_steps", "p99_ms"), "CPU time of such a step, lately."),
-    _Metric("index_generation", "counter", ("index", "generation"), "Changes of the index, ever."),
+    _Metric(
+        "merge_step_p99_seconds", "gauge", ("merge_steps", "p99_ms"), "CPU time of such a step, lately.", 1e-3
+    ),
+    _Metric("index_changes_total", "counter", ("index", "generation"), "Changes of the index, ever."),
     _Metric("index_sessions", "gauge", ("index", "sessions"), "Readable sessions."),
     _Metric("index_unread_sessions", "gauge", ("index", "unread_sessions"), "Sessions nobody could read."),
     _Metric("index_lost_records", "gauge", ("index", "lost_records"), "Damaged records of readable logs."),
@@ -96,6 +109,12 @@ _FAMILIES: Final = (
     _Family("connections_ended_total", "reason", ("ends",), "Ended connections, by reason."),
     _Family("handshakes_refused_total", "reason", ("refused",), "Peers that did not become a connection."),
 )
+_TIMES: Final = _Family(
+    "request_duration_seconds",
+    "class",
+    ("request_times",),
+    "From the arrival of a request until its answer is known, waiting included, by what it asks for.",
+)
 _SOURCE: Final = (
     _Metric("source_logs", "gauge", ("logs",), "Logs of a source."),
     _Metric("source_sessions", "gauge", ("sessions",), "Sessions of a source."),
@@ -111,15 +130,16 @@ def prometheus_text(statistics: JSON) -> str:
     lines: list[str] = []
     for metrics, place in ((_SERVICE, service), (_CONNECTIONS, connections)):
         for metric in metrics:
-            lines += _block(metric.name, metric.kind, metric.help, [(_UNLABELLED, _at(place, metric.path))])
+            lines += _block(metric.name, metric.kind, metric.help, [(_UNLABELLED, metric.of(place))])
     for family in _FAMILIES:
         counts = _at(connections, family.path)
         samples = [(((family.label, key),), value) for key, value in _members(counts)]
         lines += _block(family.name, "counter", family.help, samples)
+    lines += _histogram(_TIMES, _at(connections, _TIMES.path))
     sources = _at(service, ("sources", "listed"))
     listed = sources if isinstance(sources, list) else []
     for metric in _SOURCE:
-        of_each = [(_source_labels(source), _at(source, metric.path)) for source in listed]
+        of_each = [(_source_labels(source), metric.of(source)) for source in listed]
         lines += _block(metric.name, metric.kind, metric.help, of_each)
     return "".join(f"{line}\n" for line in lines)
 
@@ -131,6 +151,20 @@ def _block(name: str, kind: Kind, meaning: str, samples: Sequence[tuple[Labels, 
         return []
     head = [f"# HELP {PREFIX}{name} {meaning}", f"# TYPE {PREFIX}{name} {kind}"]
     return head + [f"{PREFIX}{name}{_shown(labels)} {_number(value)}" for labels, value in known]
+
+
+def _histogram(family: _Family, of_each: JSON) -> list[str]:
+    """``_bucket`` with its bounds rising to +Inf, ``_sum`` and ``_count`` for each label value."""
+    name, lines = f"{PREFIX}{family.name}", list[str]()
+    for key, one in _members(of_each):
+        label = (family.label, key)
+        buckets = _at(one, ("buckets",))
+        told = [((label, ("le", bound)), count) for bound, count in _in_order(buckets)]
+        lines += [f"{name}_bucket{_shown(labels)} {count}" for labels, count in told]
+        for part, value in (("sum", _at(one, ("sum_s",))), ("count", _at(one, ("count",)))):
+            if isinstance(value, (int, float)):
+                lines.append(f"{name}_{part}{_shown((label,))} {_number(value)}")
+    return [f"# HELP {name} {family.help}", f"# TYPE {name} histogram", *lines] if lines else []
 
 
 def _shown(labels: Labels) -> str:
@@ -156,6 +190,10 @@ def _at(value: JSON, path: tuple[str, ...]) -> JSON:
     for name in path:
         value = value.get(name) if isinstance(value, Mapping) else None
     return value
+
+
+def _in_order(value: JSON) -> Iterator[tuple[str, JSON]]:
+    return iter(value.items()) if isinstance(value, dict) else iter(())
 
 
 def _members(value: JSON) -> Iterator[tuple[str, JSON]]:

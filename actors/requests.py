@@ -26,6 +26,7 @@ class RunningRequest:
     message: Request
     ticket: Ticket | None = None
     signal: Signal = attrs.field(factory=Signal, init=False)
+    arrived_at: float = attrs.field(factory=trio.current_time, init=False, repr=False)
 
     @property
     def id(self) -> int:

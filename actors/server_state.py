@@ -12,6 +12,8 @@ import trio
 
 from ..protocol.json_value import JSON
 from ..protocol.wire import messages as m
+from .request_times import RequestTimes
+from .requests import RunningRequest
 from .tokens import Throttle, TokenBook
 from .wire_service import ToolInfo
 
@@ -36,6 +38,7 @@ class ServerState:
     dropped: int = attrs.field(default=0, init=False)
     requests: Counter[str] = attrs.field(factory=Counter, init=False)
     errors: Counter[str] = attrs.field(factory=Counter, init=False)
+    times: RequestTimes = attrs.field(factory=RequestTimes, init=False)
     ends: Counter[str] = attrs.field(factory=Counter, init=False)
     refused: Counter[str] = attrs.field(factory=Counter, init=False)
     open: int = attrs.field(default=0, init=False)
@@ -62,7 +65,8 @@ class ServerState:
             self.unauthenticated.pop(next(iter(self.unauthenticated)))()
             self.dropped += 1
 
-    def count_answer(self, answer: m.Answer) -> None:
+    def count_answer(self, request: RunningRequest, answer: m.Answer) -> None:
+        self.times.note(request.message, trio.current_time() - request.arrived_at)
         if isinstance(answer, m.Error):
             self.errors[answer.code] += 1
 
@@ -79,6 +83,7 @@ class ServerState:
             "failed_logins": self.throttle.failures,
             "requests": dict(self.requests),
             "errors": dict(self.errors),
+            "request_times": self.times.told(),
             "ends": dict(self.ends),
             "refused": dict(self.refused),
         }

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+from trio.testing import MockClock
 
 from session_query import Caller, Service, ServiceConfig, SessionSearchRequest, open_service
 from session_query.actors.metrics import PREFIX, prometheus_text
 from session_query.actors.queries import run_method
+from session_query.actors.request_times import BOUNDS_S, CLASSES, Histogram, request_class
 from session_query.protocol.json_value import JSON
 from session_query.protocol.signal import Signal
+from session_query.protocol.tools.schemas import SPECS
+from session_query.protocol.wire import messages as m
 from session_query.protocol.wire.identity import EVERYTHING
+from session_query.protocol.wire.methods import METHODS
+from support import exposition
+from support.wire_edge import Edge, open_edge
+from support.wire_fake import FakeService
 
-SAMPLE = re.compile(r'([a-z_:][a-z0-9_:]*)(\{(?:[a-z_]+="(?:[^"\\\n]|\\["\\n])*",?)*\})? (-?[0-9.e+-]+|NaN)')
 HEADER = {"version": 0, "id": "s1", "createdAt": 1, "cwd": "/proj"}
 EVENT = {
     "type": "user/message",
@@ -31,24 +37,12 @@ EVENT = {
 
 
 def parsed(text: str) -> dict[str, float]:
-    """Sample name with labels to value; fails on anything that is no exposition format."""
+    """Sample name with its labels, as written, to value; fails on anything that is not as it should be."""
     found: dict[str, float] = {}
-    typed: set[str] = set()
-    assert text.endswith("\n")
-    for line in text.splitlines():
-        if line.startswith("# "):
-            _, word, name, rest = line.split(" ", 3)
-            assert word in ("HELP", "TYPE")
-            if word == "TYPE":
-                assert name not in typed, "one metric, one place"
-                assert rest in ("counter", "gauge")
-                typed.add(name)
-            continue
-        match = SAMPLE.fullmatch(line)
-        assert match is not None, line
-        assert match[1] in typed
-        assert match[1] + (match[2] or "") not in found
-        found[match[1] + (match[2] or "")] = float(match[3])
+    for family in exposition.read(text).values():
+        for (name, labels), value in family.samples.items():
+            inside = ",".join(f'{label}="{content}"' for label, content in labels)
+            found[f"{name}{{{inside}}}" if inside else name] = value
     return found
 
 
@@ -137,3 +131,63 @@ def test_labels_hold_anything_a_path_or_reason_may_hold() -> None:
 @pytest.mark.parametrize("nonsense", [None, [], "x", {"service": None}, {"service": {"searches": []}}])
 def test_what_is_not_known_is_left_out(nonsense: JSON) -> None:
     assert prometheus_text(nonsense) == ""
+
+
+# ---------------------------------------------------------------- how long requests take
+
+
+def test_every_request_has_a_class_and_every_class_a_request() -> None:
+    requests: list[m.Request] = [
+        m.Attach(id=1, session=None),
+        m.Append(id=1, session_id="s", from_seq=0, events=[]),
+        m.Detach(id=1, session_id="s"),
+        m.Fetch(id=1, locator="x"),
+        m.ToolsRequest(id=1),
+        *(m.Call(id=1, tool=tool, arguments=None) for tool in (*SPECS, "no_such_tool")),
+        *(m.Query(id=1, method=method) for method in (*METHODS, "no_such_method")),
+    ]
+    assert {request_class(request) for request in requests} == set(CLASSES)
+    calls = [request for request in requests if isinstance(request, m.Call)]
+    assert {call.tool: request_class(call) for call in calls} == {
+        "session_search": "search",
+        "session_event_search": "search",
+        "session_trace": "trace",
+        "session_event_trace": "trace",
+        "session_event_read": "read",
+        "no_such_tool": "other",
+    }
+
+
+def test_a_bound_holds_what_took_exactly_so_long() -> None:
+    histogram = Histogram()
+    for seconds in (0.0, BOUNDS_S[0], BOUNDS_S[1], BOUNDS_S[-1], BOUNDS_S[-1] + 1):
+        histogram.note(seconds)
+    told: Any = histogram.told()
+    assert told["buckets"]["0.001"] == 2
+    assert told["buckets"]["0.0025"] == 3
+    assert (told["buckets"]["30"], told["buckets"]["+Inf"], told["count"]) == (4, 5, 5)
+    assert told["sum_s"] == pytest.approx(61.0035)
+
+
+async def _metrics(edge: Edge) -> dict[str, exposition.Family]:
+    async with edge.peer(hello="op") as operator:
+        answer = await operator.ask(m.Query(id=1, method="metrics"))
+    return exposition.read(answer.value)
+
+
+async def test_requests_are_timed_from_arrival_to_answer_by_class(autojump_clock: MockClock) -> None:
+    service = FakeService()
+    async with open_edge(service) as edge, edge.peer() as peer:
+        for seconds in (0.0, 0.2, 40.0):
+            sleeping = m.Call(id=7, tool="read", arguments={"do": "stubborn", "s": seconds}, workspace="/w")
+            await peer.ask(sleeping)
+        times = (await _metrics(edge))[f"{PREFIX}request_duration_seconds"]
+    of = {
+        dict(labels)["le"]: value
+        for (name, labels), value in times.samples.items()
+        if name.endswith("_bucket") and dict(labels)["class"] == "other"
+    }
+    assert (of["0.001"], of["0.1"], of["0.25"], of["30"], of["+Inf"]) == (1, 1, 2, 2, 3)
+    name = times.name
+    assert times.samples[f"{name}_sum", (("class", "other"),)] == pytest.approx(40.2)
+    assert {dict(labels)["class"] for _, labels in times.samples} == set(CLASSES), "also those that are zero"

@@ -19,6 +19,7 @@ from session_query.actors.config import ServiceConfig
 from session_query.actors.hosts.assembly import INLINE_BYTES
 from session_query.actors.hosts.cli.app import app
 from session_query.actors.metrics import PREFIX, prometheus_text
+from session_query.actors.request_times import RequestTimes
 from session_query.actors.server_config import ServerConfig
 from session_query.protocol.limits import DEFAULT_LIMITS
 from session_query.storage.spill import SpillRetention
@@ -119,6 +120,7 @@ def test_the_metrics_named_are_told(tmp_path: Path) -> None:
                 "failed_logins": 0,
                 "unauthenticated_dropped": 0,
                 "errors": {"INTERNAL": 1},
+                "request_times": RequestTimes().told(),
             },
         }
     )

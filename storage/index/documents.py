@@ -90,7 +90,7 @@ class DocumentStore:
         return slot
 
     def _load_slot(self, sid: int) -> Slot:
-        self.flush()
+        # What waits is of slots still remembered: new sessions do not break a run of insertions.
         execute = self._connection.execute
         row = execute("SELECT ws, documents, texts, chars FROM session WHERE sid = ?", (sid,)).fetchone()
         if row is None:
@@ -121,16 +121,16 @@ class DocumentStore:
         row_id = slot.row_id(number)
         text = document.text
         prepared = prepare(text)
-        found = parts(prepared)
-        kind, search = document.type, int(document.is_search)
+        pieces = " ".join(parts(prepared))
+        kind, search = document.type, document.is_search
         self._docs.append(
-            (row_id, document.seq, document.time, self._type(kind), SURFACE_NUMBERS[document.surface], search,
-             int(kind == "user/message"), len(text))
+            (row_id, document.seq, document.time, self._type(kind), SURFACE_NUMBERS[document.surface],
+             int(search), int(kind == "user/message"), len(text))
         )  # fmt: skip
         BodyRun.extend(self._runs, row_id, text)
-        self._postings.append(posting(row_id, slot.ws, bool(search), prepared, " ".join(found), len(text)))
+        self._postings.append(posting(row_id, slot.ws, search, prepared, pieces, len(text)))
         if self.spans.active:
-            SpanRow.extend(self._new_spans, row_id, bool(search), self.spans.frequent_in(prepared, found))
+            self.spans.extend(self._new_spans, row_id, search, prepared, pieces)
         slot.numbers, slot.last_seq = number + 1, document.seq
         if not search:
             slot.texts += 1
@@ -260,7 +260,10 @@ class DocumentStore:
 
     def drop_slot(self, sid: int) -> None:
         """Forget a session's allocation state; it is read again when needed."""
-        self._slots.pop(sid, None)
+        if sid in self._slots:
+            self.flush()
+            self.store_all_counts()
+            del self._slots[sid]
 
 
 def posting(row_id: int, ws: int, search: bool, prepared: str, pieces: str, chars: int) -> Posting:

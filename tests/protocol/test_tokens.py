@@ -151,6 +151,32 @@ def test_parts_of_identifiers(word: str, expected: list[str]) -> None:
     assert parts(prepare(word)) == expected
 
 
+def slow_parts(prepared: str) -> list[str]:
+    """Every run of ASCII letters and digits, cut at every case border, one character at a time."""
+    found: set[str] = set()
+    for word in re.findall("[0-9A-Za-z]+", prepared):
+        cuts = [0]
+        for at in range(1, len(word)):
+            before, after = word[at - 1], word[at + 1 : at + 2]
+            if word[at].isupper() and (not before.isupper() or after.islower()):
+                cuts.append(at)
+        if len(cuts) > 1:
+            pieces = [word[a:b] for a, b in pairwise([*cuts, len(word)])]
+            # digits before a small letter stand alone: ``2go`` is ``2`` and ``go``
+            found.update(part for piece in pieces for part in re.findall("[A-Za-z]+[0-9]*|[0-9]+", piece))
+    return sorted({part.lower() for part in found if len(part) > 1})
+
+
+@given(st.lists(st.sampled_from([*"abAZ09_ é東\0\n", "HTTP", "open"]), max_size=20).map("".join))
+def test_parts_agree_with_cutting_character_by_character(text: str) -> None:
+    assert parts(prepare(text)) == slow_parts(prepare(text))
+
+
+def test_parts_of_a_very_long_identifier_cost_no_square() -> None:
+    assert parts("aB" * 300_000) == ["ba"]
+    assert parts("abCd" * 150_000) == ["ab", "cd", "cdab"]
+
+
 @pytest.mark.parametrize(
     ("phrase", "text", "count"),
     [

@@ -146,6 +146,12 @@ def can_overlap(phrase: Sequence[str]) -> bool:
 
 def phrase_pattern(phrase: Sequence[str]) -> re.Pattern[str]:
     """Return a pattern that finds ``phrase`` as consecutive tokens in prepared, lower-cased text."""
+    return _phrase_pattern(tuple(phrase))
+
+
+@lru_cache(maxsize=64)
+def _phrase_pattern(phrase: tuple[str, ...]) -> re.Pattern[str]:
+    """Made once a query and not once a text: putting it together takes as long as looking for it."""
     body = f"[^{TOKEN_CLASS}]+".join(map(re.escape, phrase))
     return re.compile(f"(?<![{TOKEN_CLASS}]){body}(?![{TOKEN_CLASS}])")
 
@@ -244,20 +250,26 @@ def _pieces(text: str) -> Iterator[tuple[str, int, int]]:
     for match in _CLUSTERS.finditer(text):
         part = match[0]
         if not part.isascii():
-            if cluster and not _joins(cluster, part):
-                yield prepare(cluster), start, match.start()
+            if cluster and (part in _apart or not _joins(cluster, part)):
+                yield _prepare_cluster(cluster), start, match.start()
                 cluster = ""
             if not cluster:
                 start = match.start()
             cluster += part
             continue
         if cluster:
-            yield prepare(cluster), start, match.start()
+            yield _prepare_cluster(cluster), start, match.start()
         if len(part) > 1:  # the last ASCII character may take marks from what follows
             yield part[:-1].replace("\0", " "), match.start(), match.end() - 1
         start, cluster = match.end() - 1, part[-1]
     if cluster:
-        yield prepare(cluster), start, len(text)
+        yield _prepare_cluster(cluster), start, len(text)
+
+
+_apart: set[str] = set()
+"""Characters met that join nothing, whatever stands before them: most of them."""
+_alone: dict[str, str] = {}
+"""Characters met with their prepared forms: 25 us less for 40 Han characters."""
 
 
 def _joins(cluster: str, char: str) -> bool:
@@ -266,7 +278,21 @@ def _joins(cluster: str, char: str) -> bool:
         return True
     if "\u1160" <= char <= "\u11ff" or "\uff9e" <= char <= "\uffdc":  # Jamo and half-width voice marks
         return len(compose(cluster[-2:] + char)) < len(compose(cluster[-2:])) + 1
+    if len(_apart) >= _RUN_CACHE_MAX:
+        _apart.clear()
+    _apart.add(char)
     return False
+
+
+def _prepare_cluster(cluster: str) -> str:
+    if len(cluster) > 1:
+        return prepare(cluster)
+    found = _alone.get(cluster)
+    if found is None:
+        if len(_alone) >= _RUN_CACHE_MAX:
+            _alone.clear()
+        found = _alone[cluster] = prepare(cluster)
+    return found
 
 
 def phrase_spans(places: Places, phrase: Sequence[str]) -> list[tuple[int, int]]:
@@ -282,8 +308,18 @@ def phrase_spans(places: Places, phrase: Sequence[str]) -> list[tuple[int, int]]
 
 def first_phrase(text: str, phrase: Sequence[str]) -> int | None:
     """Return where the first span of ``phrase`` begins in ``text``, None without any (SPEC 6.7)."""
+    if not phrase:
+        return None
+    pattern = phrase_pattern(phrase)
+    found = pattern.search(lower_ascii(text))
     if text.isascii():
-        found = phrase_pattern(phrase).search(text.lower()) if phrase else None
         return None if found is None else found.start()
+    if found is not None and text[found.start() : found.end() + 2].isascii():
+        # Nothing composes there, so it stands in the prepared text as well: it is the first one unless
+        # something before it comes to the same (full-width letters, say). A fifth of the way over ``Places``.
+        ready = lower_ascii(prepare(text[: found.end()]))
+        first = pattern.search(ready)
+        if first is not None and first.end() == len(ready):
+            return found.start()
     spans = phrase_spans(Places.of(text), phrase)
     return spans[0][0] if spans else None

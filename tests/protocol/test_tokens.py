@@ -218,3 +218,34 @@ def test_a_phrase_overlaps_itself_when_a_prefix_is_a_suffix(phrase: list[str]) -
 def test_overlap_of_a_very_long_phrase() -> None:
     assert not can_overlap([*["a"] * 300_000, "b"])
     assert can_overlap([*["a"] * 300_000, "b", "a"])
+
+
+PIECES = [
+    "a",
+    "b",
+    "A",
+    "\uff21",
+    "\u212a",
+    "k",
+    " ",
+    "-",
+    "<",
+    "\u0338",
+    "\u0301",
+    "é",
+    "東",
+    "\0",
+    "\ud800",
+    "\uff9e",
+    "か",
+]
+
+
+@given(
+    st.lists(st.sampled_from(PIECES), max_size=14).map("".join),
+    st.lists(st.sampled_from(["a", "b", "k", "é", "東", "ab"]), min_size=1, max_size=3),
+)
+@settings(max_examples=200)
+def test_the_first_occurrence_is_the_first_of_all(text: str, phrase: list[str]) -> None:
+    spans = phrase_spans(Places.of(text), phrase)
+    assert first_phrase(text, phrase) == (spans[0][0] if spans else None)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import sys
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from session_query.protocol.whitespace import WS, collapse, excess, is_blank, split, trim
+from session_query.protocol.whitespace import WS, WS_CLASS, collapse, excess, is_blank, split, trim
 
 SPACES = [
     *range(0x09, 0x0E),
@@ -51,3 +54,9 @@ def test_blank_text() -> None:
     assert is_blank(WS)
     assert split(WS) == []
     assert collapse(WS) == ""
+
+
+@given(st.text(st.sampled_from([*WS, " ", " ", "a", "b", "é", "\x1c", "\x85"]), max_size=30))
+def test_runs_become_one_space_each(text: str) -> None:
+    assert collapse(text) == re.sub(f"{WS_CLASS}+", " ", text.strip(WS))
+    assert excess(text) == len(text) - len(re.sub(f"{WS_CLASS}+", " ", text))

@@ -5,7 +5,10 @@ A row's key is the row id of its first document. An append writes a small row; i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import Final
 
 import attrs
@@ -17,7 +20,13 @@ from .schema import BLOCK_BITS, BLOCK_MASK
 RUN_CHARS_MAX: Final = 16_000
 FULL_BYTES: Final = 2_500
 """A packed row of this size is not worth joining with others."""
-_KEPT_RUNS_MAX: Final = 64
+_KEPT_CHARS_MAX: Final = 4_000_000
+"""Characters of unpacked texts that one reader keeps while it works on one search."""
+_RUNS_OF: Final = (
+    "SELECT b.doc, b.texts, j.value FROM json_each(?) AS j"
+    " CROSS JOIN body AS b ON b.doc = (SELECT max(doc) FROM body WHERE doc <= j.value)"
+)
+"""With the documents ascending, those of one run stand together."""
 
 
 @attrs.define(eq=False)
@@ -42,35 +51,62 @@ class BodyRun:
 
 
 class Bodies:
-    """The text copies, read through a few unpacked runs. One owner at a time."""
+    """The text copies, read through a few unpacked texts and the run looked at last. One owner at a time."""
 
     def __init__(self, connection: Connection, codec: TextCodec) -> None:
         self._connection = connection
         self._codec = codec
-        self._kept: dict[int, list[str]] = {}
+        self._kept: dict[int, str] = {}
+        self.kept_chars = 0
+        """Characters of the texts kept now."""
+        self.forget()
 
     def forget(self) -> None:
-        """Drop the unpacked runs: another transaction may see other texts."""
+        """Drop the unpacked texts: another transaction may see others."""
         self._kept.clear()
+        self.kept_chars = 0
+        self._run_first = 0
+        self._run: list[str] = []
+
+    def load(self, wanted: Iterable[int]) -> None:
+        """Unpack many documents at once: what is asked for next costs no statement.
+
+        As far as there is room: the rest is read when it is asked for.
+        """
+        if self.kept_chars >= _KEPT_CHARS_MAX // 2:
+            self.forget()
+        missing = sorted({row for row in wanted if row not in self._kept and not self._in_run(row)})
+        if len(missing) < 2:
+            return
+        runs = self._connection.execute(_RUNS_OF, (json.dumps(missing),))
+        for first, together in groupby(runs, key=itemgetter(0)):
+            places = [(row - first, blob) for _, blob, row in together]
+            texts = self._codec.unpack_some(places[0][1], [place for place, _ in places])
+            for (place, _), text in zip(places, texts, strict=False):
+                self._kept[first + place] = text
+                self.kept_chars += len(text)
+            if self.kept_chars >= _KEPT_CHARS_MAX:
+                break
+        runs.close()
 
     def text(self, row: int) -> str:
         """A document's text. Raises: KeyError: there is no such document."""
-        for start in reversed(self._kept):  # the run looked at last is the likeliest
-            if start <= row < start + len(self._kept[start]):
-                return self._kept[start][row - start]
-        found = self._connection.execute(
-            "SELECT doc, texts FROM body WHERE doc <= ? ORDER BY doc DESC LIMIT 1", (row,)
-        ).fetchone()
-        if found is None:
-            raise KeyError(row)
-        first: int = found[0]
-        texts = self._codec.unpack(found[1])
-        if row - first >= len(texts):
-            raise KeyError(row)
-        if len(self._kept) >= _KEPT_RUNS_MAX:
-            self._kept.clear()
-        self._kept[first] = texts
-        return texts[row - first]
+        text = self._kept.get(row)
+        if text is not None:
+            return text
+        if not self._in_run(row):
+            found = self._connection.execute(
+                "SELECT doc, texts FROM body WHERE doc <= ? ORDER BY doc DESC LIMIT 1", (row,)
+            ).fetchone()
+            if found is None:
+                raise KeyError(row)
+            self._run_first, self._run = found[0], self._codec.unpack(found[1])
+            if row - self._run_first >= len(self._run):
+                raise KeyError(row)
+        return self._run[row - self._run_first]
+
+    def _in_run(self, row: int) -> bool:
+        return 0 <= row - self._run_first < len(self._run)
 
     def between(self, first: int, last: int) -> Iterator[tuple[int, str]]:
         """Row ids and texts of the documents ``first``..``last`` of one block, in order."""

@@ -143,11 +143,15 @@ class ExactSearch:
         for row in found:
             if row[7] not in counts:
                 counts[row[7]] = self._count(self.looking.text(row[0]))
-        hits = [self._hit(row, counts[row[7]], row[8]) for row in found]
+        last = self.prompts_last
+        hits = [
+            Hit(doc, sid, seq, time, kind, surface, (0, -counts[score], prompt if last else 0, chars, -time))
+            for doc, seq, time, kind, surface, prompt, chars, score, sid in found
+        ]
         hits.sort(key=_keys_of)
         if not complete:
-            last = hits[-1].keys
-            while hits and hits[-1].keys == last:
+            edge = hits[-1].keys
+            while hits and hits[-1].keys == edge:
                 hits.pop()
         return hits, complete
 
@@ -181,8 +185,8 @@ class ExactSearch:
             return hits
         holds = literal_pattern(self.looking.query)
         checked = [
-            attrs.evolve(
-                hit, keys=(0 if n < LITERAL_ROWS and holds(self.looking.text(hit.row)) else 1, *hit.keys[1:])
+            hit._replace(
+                keys=(0 if n < LITERAL_ROWS and holds(self.looking.text(hit.row)) else 1, *hit.keys[1:])
             )
             for n, hit in enumerate(hits)
         ]
@@ -208,6 +212,7 @@ def exact_sessions(search: ExactSearch, want: int, after: Position | None) -> li
     size = 4 * want
     while True:
         hits, complete = search.ranked(size)
+        search.looking.families.load(islice(dict.fromkeys(hit.sid for hit in hits), want))
         groups = list(islice(_grouped(search, hits, after), want))
         if complete or len(groups) >= want:
             return groups

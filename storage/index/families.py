@@ -61,7 +61,7 @@ class Families:
 
     connection: Connection
     scope: Scope
-    _sessions: dict[int, StoredSession] = attrs.field(factory=dict, init=False)
+    _sessions: dict[int, StoredSession]
     _parents: dict[int, StoredSession | None] = attrs.field(factory=dict, init=False)
     _roots: dict[int, int] = attrs.field(factory=dict, init=False)
     _origins: dict[int, list[tuple[int, int]]] = attrs.field(factory=dict, init=False)
@@ -73,6 +73,13 @@ class Families:
             assert loaded is not None, "a document's session exists in the same snapshot"
             found = self._sessions[sid] = loaded
         return found
+
+    def load(self, sids: Iterable[int]) -> None:
+        """Read many sessions at once."""
+        missing = [sid for sid in sids if sid not in self._sessions]
+        if len(missing) > 1:
+            for session in rows.by_sids(self.connection, missing):
+                self._sessions[session.sid] = session
 
     def parent(self, sid: int) -> StoredSession | None:
         if sid not in self._parents:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 import attrs
 
@@ -25,13 +25,15 @@ class Looking:
     scope: Scope
     query: str
     tools: bool
+    known: dict[int, StoredSession]
+    """Sessions that the reader has looked up in this state of the index."""
     families: Families = attrs.field(init=False)
     sids: dict[int, int] = attrs.field(factory=dict, init=False)
     """The sessions of the blocks looked up so far."""
     _types: dict[int, str] = attrs.field(factory=dict, init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.families = Families(self.connection, self.scope)
+        self.families = Families(self.connection, self.scope, self.known)
 
     def sid_of(self, row: int) -> int:
         """The session of a document."""
@@ -56,6 +58,10 @@ class Looking:
     def text(self, row: int) -> str:
         """A document's text."""
         return self.bodies.text(row)
+
+    def load_texts(self, rows: Iterable[int]) -> None:
+        """Read the texts of many documents at once: those that a page shows."""
+        self.bodies.load(rows)
 
     def type_name(self, number: int) -> str:
         name = self._types.get(number)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import contextmanager
 from itertools import islice
 
 from ...protocol.documents import Document
@@ -55,10 +55,18 @@ class Reader:
         self._codec = TextCodec()
         self._bodies = Bodies(connection, self._codec)
         self._searcher = Searcher(connection, self._bodies)
+        self._version: int | None = None
 
-    def snapshot(self) -> AbstractContextManager[None]:
-        self._bodies.forget()
-        return sqlite.snapshot(self._connection)
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        with sqlite.snapshot(self._connection):
+            row = self._connection.execute("PRAGMA data_version").fetchone()
+            version = None if row is None else row[0]
+            if version is None or version != self._version:  # somebody committed: nothing remembered holds
+                self._bodies.forget()
+                self._searcher.forget()
+                self._version = version
+            yield
 
     def _listed(self, where: Sql, order: str) -> list[StoredSession]:
         found = self._connection.execute(f"{_SESSIONS}{where.text} ORDER BY {order}", where.values)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable
 from typing import Final, cast
 
 import attrs
@@ -122,3 +124,12 @@ def by_sid(connection: Connection, sid: int) -> StoredSession | None:
     """The session with this sid."""
     row = connection.execute(f"SELECT {COLUMNS} FROM session AS s WHERE s.sid = ?", (sid,)).fetchone()
     return None if row is None else stored(row)
+
+
+def by_sids(connection: Connection, sids: Iterable[int]) -> list[StoredSession]:
+    """Those of some sessions that exist, in any order."""
+    found = connection.execute(
+        f"SELECT {COLUMNS} FROM json_each(?) AS j CROSS JOIN session AS s ON s.sid = j.value",
+        (json.dumps(list(sids)),),
+    ).fetchall()
+    return [stored(row) for row in found]

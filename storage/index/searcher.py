@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from ...protocol.cursor import Position
 from ...protocol.event import SURFACES
@@ -11,7 +12,16 @@ from ...protocol.snippet import best_window_start, snippet
 from ...protocol.tokens import first_phrase, tokens
 from ..sqlite import Connection
 from .bodies import Bodies
-from .door import EventsFound, Facts, FoundEvent, FoundInSession, Reach, SearchSpec, SessionsFound
+from .door import (
+    EventsFound,
+    Facts,
+    FoundEvent,
+    FoundInSession,
+    Reach,
+    SearchSpec,
+    SessionsFound,
+    StoredSession,
+)
 from .evidence import Evidence, Totals
 from .exact import ExactSearch, exact_events, exact_sessions
 from .literal import find_literal, literal_pieces
@@ -23,7 +33,9 @@ from .scanning import scan
 from .schema import BLOCK_DOCUMENTS
 from .scope import Scope, joined, open_scope, reach_conditions, session_scope
 
-_NUL_AND_MARKERS = str.maketrans({0: "\ufffd", 0xFDD0: "\ufffd", 0xFDD1: "\ufffd"})
+_KNOWN_MAX: Final = 2_000
+"""Sessions a reader remembers until the index changes, 8 us each to read."""
+_NUL_AND_MARKERS: Final = ("\0", "\ufdd0", "\ufdd1")
 
 
 class Searcher:
@@ -32,10 +44,21 @@ class Searcher:
     def __init__(self, connection: Connection, bodies: Bodies) -> None:
         self._connection = connection
         self._bodies = bodies
+        self._known: dict[int, StoredSession] = {}
+
+    def forget(self) -> None:
+        """Drop what was looked up: another transaction may see other sessions."""
+        self._known.clear()
+
+    def _run(self, spec: SearchSpec, scope: Scope) -> _Run:
+        if len(self._known) > _KNOWN_MAX:
+            self._known.clear()
+        looking = Looking(self._connection, self._bodies, scope, spec.query, spec.tools, self._known)
+        return _Run(spec, looking)
 
     def sessions(self, spec: SearchSpec, reach: Reach) -> SessionsFound:
         scope = open_scope(self._connection, reach, spec.session_clauses, spec.event_clauses, spec.only)
-        run = _Run(self._connection, self._bodies, spec, scope)
+        run = self._run(spec, scope)
         want = spec.limit + 1
         found: list[tuple[Tier, Group]] = []
         if run.reaches("exact"):
@@ -47,6 +70,7 @@ class Searcher:
                 for tier, groups in relaxed.sessions(spec.match, want - len(found), spec.after):
                     run.tiers.append(tier)
                     found += [(tier, group) for group in groups]
+        run.looking.load_texts(group.best.row for _, group in found[: spec.limit])
         hits = tuple(run.session_hit(tier, group, reach) for tier, group in found[: spec.limit])
         empty = not found and spec.after is None and spec.narrows
         excluded = empty and not self._anything(scope)
@@ -54,7 +78,7 @@ class Searcher:
 
     def events(self, spec: SearchSpec, reach: Reach, sid: int) -> EventsFound:
         scope = session_scope(self._connection, reach, sid, spec.event_clauses)
-        run = _Run(self._connection, self._bodies, spec, scope)
+        run = self._run(spec, scope)
         want = spec.limit + 1
         found: list[tuple[Tier, Hit, Keys]] = []
         if run.reaches("exact"):
@@ -66,6 +90,7 @@ class Searcher:
                 for tier, pairs in relaxed.events(spec.match, want - len(found), spec.after):
                     run.tiers.append(tier)
                     found += [(tier, hit, keys) for hit, keys in pairs]
+        run.looking.load_texts(hit.row for _, hit, _ in found[: spec.limit])
         hits = tuple(run.event(tier, hit, keys) for tier, hit, keys in found[: spec.limit])
         empty = not found and spec.after is None and bool(spec.event_clauses)
         excluded = empty and not self._anything(scope)
@@ -112,9 +137,9 @@ class Searcher:
 class _Run:
     """What one search keeps between its tiers."""
 
-    def __init__(self, connection: Connection, bodies: Bodies, spec: SearchSpec, scope: Scope) -> None:
+    def __init__(self, spec: SearchSpec, looking: Looking) -> None:
         self.spec = spec
-        self.looking = Looking(connection, bodies, scope, spec.query, spec.tools)
+        self.looking = looking
         self.phrase = tokens(spec.query)
         self.tiers: list[Tier] = []
         self.too_broad = False
@@ -233,9 +258,7 @@ class _Run:
             type=self.looking.type_name(hit.type),
             time=hit.time,
             surface=SURFACES[hit.surface],
-            snippet=snippet(
-                text.translate(_NUL_AND_MARKERS), self._window(tier, text), self.spec.snippet_chars
-            ),
+            snippet=snippet(_shown(text), self._window(tier, text), self.spec.snippet_chars),
             tier=tier,
             position=Position(tier, keys),
         )
@@ -249,3 +272,11 @@ class _Run:
             return spans[0][0] if spans else None
         assert self._relaxed is not None, "a relaxed tier was searched"
         return best_window_start(text, self._relaxed.window.spans(text), self.spec.snippet_chars)
+
+
+def _shown(text: str) -> str:
+    """``text`` without what no snippet shows. Looking for it takes a hundredth of translating it all."""
+    for char in _NUL_AND_MARKERS:
+        if char in text:
+            text = text.replace(char, "\ufffd")
+    return text

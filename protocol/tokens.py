@@ -24,7 +24,10 @@ from .token_chars import TABLE, compose
 TOKENS_VERSION: Final = f"1/{unicodedata.unidata_version}"
 """An index made with another version holds other tokens and has to be built again."""
 
-TOKEN_CLASS: Final = "0-9A-Za-z\x80-\U0010ffff"
+_GAP_CLASS: Final = "\0-/:-@\\[-`{-\x7f"
+TOKEN_CLASS: Final = f"^{_GAP_CLASS}"
+"""For ``[...]`` in a pattern: all but the ASCII gaps. Naming the range beyond ASCII itself makes a pattern
+take 6.8 ms to compile instead of 0.15, and every query is a new one."""
 _TOKEN: Final = re.compile(f"[{TOKEN_CLASS}]+")
 _RUN: Final = re.compile("[^\x00-\x7f]+")
 _RUN_CACHE_MAX: Final = 20_000
@@ -152,7 +155,7 @@ def phrase_pattern(phrase: Sequence[str]) -> re.Pattern[str]:
 @lru_cache(maxsize=64)
 def _phrase_pattern(phrase: tuple[str, ...]) -> re.Pattern[str]:
     """Made once a query and not once a text: putting it together takes as long as looking for it."""
-    body = f"[^{TOKEN_CLASS}]+".join(map(re.escape, phrase))
+    body = f"[{_GAP_CLASS}]+".join(map(re.escape, phrase))
     return re.compile(f"(?<![{TOKEN_CLASS}]){body}(?![{TOKEN_CLASS}])")
 
 

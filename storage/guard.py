@@ -53,6 +53,8 @@ class Schema:
     derived: bool = True
     migrate: Callable[[Connection, int], None] | None = None
     page_size: int | None = None
+    gives_back: bool = False
+    """Pages that become free can be given back to the file system in steps (``auto_vacuum``)."""
 
 
 class Opening(enum.Enum):
@@ -227,6 +229,9 @@ def _apply(connection: Connection, schema: Schema, action: _Action) -> Opening:
         with sqlite.transaction(connection):
             _drop_all(connection)
             _stamp(connection, schema)
+        if schema.gives_back:
+            connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
+            connection.execute("VACUUM")  # of empty tables; what was dropped leaves the file at once
         return Opening.REBUILT
     if found > schema.version or schema.migrate is None:
         raise QueryError(schema.failure, f"{schema.name} was written by a newer version ({found})")
@@ -239,6 +244,8 @@ def _apply(connection: Connection, schema: Schema, action: _Action) -> Opening:
 def _initialise(connection: Connection, schema: Schema) -> None:
     if schema.page_size is not None:
         connection.execute(f"PRAGMA page_size={schema.page_size}")
+    if schema.gives_back:
+        connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
     with sqlite.transaction(connection):
         _stamp(connection, schema)
 

@@ -67,6 +67,7 @@ INDEX_SCHEMA: Final = Schema(
     version=zlib.crc32(f"{INDEX_VERSION}/{TOKENS_VERSION}/{CATALOG_VERSION}".encode()) & 0x7FFFFFFF,
     tables=INDEX_TABLES | CATALOG_TABLES,
     create=_create_index_file,
+    gives_back=True,
 )
 """One version for tables, tokens and catalog: when any of them changes, the index is built again."""
 

@@ -11,9 +11,11 @@ from typing import Final
 import attrs
 
 from ...storage import sqlite
-from ...storage.index import IndexWriter, create_index, open_reader, open_writer
+from ...storage.guard import open_guarded
+from ...storage.index import IndexWriter, open_reader, open_writer
 from ...storage.index.reader import Reader
 from ...storage.sqlite import Connection
+from ...storage.store import INDEX_SCHEMA
 from .corpus import Corpus, MadeSession
 from .rowatatime import RowAtATime, create_row_at_a_time
 
@@ -71,10 +73,9 @@ def build(folder: Path, events: int) -> Bench:
     """
     corpus = Corpus(events)
     path = folder / "index.db"
-    path.touch(exist_ok=False)
-    connection = sqlite.connect_writer(path)
-    with sqlite.transaction(connection):
-        create_index(connection)
+    if path.exists():
+        raise FileExistsError(path)
+    connection, _ = open_guarded(path, INDEX_SCHEMA)  # as the service makes it, page bookkeeping included
     writer = open_writer(connection)
     comparison = create_row_at_a_time(folder / "rows.db")
     figures = BuildFigures(rss_before_mb=peak_rss_mb())

@@ -280,7 +280,8 @@ class IndexWriter(Protocol):
     def merge_step(self, pages: int = 64) -> bool:
         """Outside a transaction: one bounded piece of idle work. True while more is left.
 
-        Merging of full-text segments, and joining the small rows that appends leave behind.
+        Merging of full-text segments, joining the small rows that appends leave behind, then giving free
+        space back to the file system.
         """
         ...
 

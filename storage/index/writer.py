@@ -20,6 +20,7 @@ from .documents import DocumentStore
 from .door import SessionKey, SessionState, Skeleton, StoredSession
 from .rows import SUB_AGENT, to_sql
 from .schema import NO_WORKSPACE
+from .shrinking import Shrinker
 from .skeletons import cut_skeleton, put_skeleton
 
 _UPDATE: Final = (
@@ -43,6 +44,7 @@ class Writer:
         self._connection = connection
         self._codec = TextCodec()
         self._documents = DocumentStore(connection, self._codec)
+        self._shrinker = Shrinker(connection)
         self._marked: set[int] = set()
         self._marked_workspaces: set[int] = set()
         self._moved = False
@@ -252,6 +254,7 @@ class Writer:
         except BaseException:
             self._documents.forget_all()
             raise
+        more = more or self._shrinker.step(pages)
         self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
         return more
 
@@ -273,6 +276,8 @@ class Writer:
                 self._connection.execute(f"INSERT INTO {table}({table}) VALUES('optimize')")
 
     def bulk(self, on: bool) -> None:
+        if self._bulk and not on:
+            self._shrinker.built()
         self._bulk = on
         size = BULK_HASH_BYTES if on else USUAL_HASH_BYTES
         for table in ("fts", "span"):

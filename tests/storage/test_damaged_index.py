@@ -39,6 +39,26 @@ def overwrite(path: Path, first: int, pages: int) -> None:
         file.write(b"\xff" * PAGE * pages)
 
 
+def root_of(path: Path, table: str) -> int:
+    """The number of a table's first page, from 1."""
+    connection = sqlite.connect_reader(path)
+    try:
+        ((page,),) = connection.execute(
+            "SELECT rootpage FROM sqlite_master WHERE name = ?", (table,)
+        ).fetchall()
+    finally:
+        connection.close()
+    return int(page)
+
+
+def last_below(path: Path, table: str) -> int:
+    """The number of the last page that the first page of a table points to."""
+    root = root_of(path, table)
+    page = path.read_bytes()[(root - 1) * PAGE : root * PAGE]
+    assert page[0] == 5, "an inner page of a table"
+    return int.from_bytes(page[8:12], "big")
+
+
 def cut(path: Path) -> None:
     with path.open("r+b") as file:
         file.truncate(path.stat().st_size // 2)
@@ -104,8 +124,7 @@ def test_damage_that_a_query_meets_is_mended_by_the_next_start(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = built(tmp_path)
-    pages = path.stat().st_size // PAGE
-    overwrite(path, pages - pages // 3, pages // 3 - 1)
+    overwrite(path, last_below(path, "doc") - 1, 1)
     toys = open_toy_store(tmp_path, retain=True)
     assert toys.store.set_aside is None, "a look at the roots does not see it"
     toys.reader.suspect(sqlite.DatabaseError("database disk image is malformed"))
@@ -162,7 +181,7 @@ def test_a_file_with_an_unknown_table_is_refused_and_stays(tmp_path: Path) -> No
     connection.execute("CREATE TABLE precious(a)")
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
     connection.close()
-    overwrite(path, path.stat().st_size // PAGE - 6, 4)
+    overwrite(path, root_of(path, "doc") - 1, 1)
     before = path.read_bytes()
     with pytest.raises(QueryError):
         open_toy_store(tmp_path, retain=True)

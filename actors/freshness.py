@@ -107,7 +107,11 @@ class Freshness:
         if self.storage.is_behind():
             await self._catch_up(signal)
         await self.reconciler.run(signal)
-        if not self.sources or not self.storage.marks().look_is_due():
+        if not self.sources:
+            return
+        marks = self.storage.marks()
+        marks.hear()
+        if not marks.look_is_due():
             return
         asked = self._ask()
         with trio.move_on_after(FIRST_WAIT_S if self._first else WAIT_S):
@@ -134,6 +138,7 @@ class Freshness:
         await self.reconciler.run(signal)
         if not self.sources:
             return
+        self.storage.marks().hear()
         if not full and not self._first and not self.storage.marks().look_is_due():
             return
         asked = self._ask(full=full)

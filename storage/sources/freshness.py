@@ -40,6 +40,8 @@ class Freshness:
     clock: Callable[[], float] = time.monotonic
     watched: bool = False
     on_mark: Callable[[], None] | None = None
+    listen: Callable[[], None] | None = None
+    """Marks what the watch has not told yet, if the watch can be asked; set and called on the loop."""
     _lock: threading.Lock = attrs.field(factory=threading.Lock, init=False)
     _marks: Marks = attrs.field(factory=lambda: Marks(everything=True), init=False)
     _looked_s: float | None = attrs.field(default=None, init=False)
@@ -62,6 +64,11 @@ class Freshness:
     def _tell(self) -> None:
         if self.on_mark is not None:
             self.on_mark()
+
+    def hear(self) -> None:
+        """Let the watch say what changed until now, before ``look_is_due`` is asked. On the loop."""
+        if self.listen is not None:
+            self.listen()
 
     def look_is_due(self) -> bool:
         """Whether a search should have the sources looked at first. Costs nothing."""

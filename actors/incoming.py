@@ -8,13 +8,15 @@ import attrs
 import trio
 
 from ..protocol.wire import messages as m
-from ..protocol.wire.codec import Codec, Frame, FrameError
-from ..protocol.wire.codes import WireCode
-from ..protocol.wire.containers import frame_id, holds_more, may_hold_more
+from ..protocol.wire.codec import Codec, Frame
+from ..protocol.wire.containers import heaviest
+from ..protocol.wire.gentle import STEP_VALUES, decode_gently
 from .link import Link
 
 THREAD_BYTES: Final = 64 * 1024
-"""Frames above this leave the event loop when they need the slow decoder (some 5 MB/s of Python)."""
+"""Frames above this are looked at before they are decoded in the event loop."""
+LOOK_CHARS: Final = 1024 * 1024
+"""Frames above this are not even looked at there: that takes some ms, and their text a few more."""
 
 
 class FrameTooLarge(Exception):
@@ -44,19 +46,14 @@ class Incoming:
         return await self._decode_large(frame)
 
     async def _decode_large(self, frame: Frame) -> m.ClientMessage:
-        if may_hold_more(frame, self.frame_containers):
-            await trio.to_thread.run_sync(self._check_containers, frame, limiter=self.slow_decoder)
-        if self.codec.encoding == "json":
+        """On the loop only what is plainly light; all else in a thread, in steps that leave it turns."""
+        if isinstance(frame, str) and len(frame) <= LOOK_CHARS and heaviest(frame).values <= STEP_VALUES:
             message = self.codec.decode_quickly(frame)
             if message is not None:
                 return message
-        return await trio.to_thread.run_sync(self.codec.decode, frame, limiter=self.slow_decoder)
-
-    def _check_containers(self, frame: Frame) -> None:
-        """Refuse, undecoded, what would be far larger in memory than it is on the wire."""
-        if holds_more(frame, self.frame_containers):
-            limit = f"a frame may hold {self.frame_containers} arrays and objects"
-            raise FrameError(WireCode.TOO_LARGE, limit, frame_id(frame))
+        return await trio.to_thread.run_sync(
+            decode_gently, self.codec, frame, self.frame_containers, limiter=self.slow_decoder
+        )
 
     def _too_large(self, text: str) -> bool:
         """The library counts characters; text of few bytes each can be four times as long."""

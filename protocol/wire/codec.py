@@ -13,6 +13,7 @@ from typing import Final, Generic, Literal, TypeAlias, TypeVar, cast
 import msgspec
 
 from ..json_codec import JsonError, decode_json, encode_json
+from ..json_decode import decode_json_slowly
 from ..json_value import JSON, is_safe_integer, whole
 from .codes import WireCode, WireError
 from .limits import SUBPROTOCOL_JSON, SUBPROTOCOL_MSGPACK
@@ -70,11 +71,14 @@ class Codec(Generic[M]):
             message = self._from_msgpack.decode(frame)
         except (msgspec.MsgspecError, RecursionError, UnicodeError, ValueError, TypeError):
             return None
-        return self._checked(message)
+        return self.checked(message)
 
-    def decode_slowly(self, frame: Frame) -> M:
-        """As ``decode``, for a frame that ``decode_quickly`` could not decide. Pure Python, linear."""
-        fields = self._object(frame)
+    def decode_slowly(self, frame: Frame, *, value_by_value: bool = False) -> M:
+        """As ``decode``, for a frame that ``decode_quickly`` could not decide. Pure Python, linear.
+
+        Args: value_by_value: do not try the fast decoder first, which would hold up an event loop.
+        """
+        fields = self._object(frame, value_by_value=value_by_value)
         frame_id = fields.get("id")
         known_id = frame_id if is_safe_integer(frame_id) and frame_id >= 0 else None
         tag = fields.get("type")
@@ -85,8 +89,8 @@ class Codec(Generic[M]):
         try:
             message = cast("M", msgspec.convert(fields, self._union))
         except (msgspec.ValidationError, RecursionError) as exc:
-            raise FrameError(WireCode.BAD_FRAME, _detail(exc), known_id) from None
-        return self._checked(message) if self.encoding == "msgpack" else message
+            raise FrameError(WireCode.BAD_FRAME, detail(exc), known_id) from None
+        return self.checked(message)
 
     def encode(self, message: Message) -> bytes:
         """The message's bytes: UTF-8 JSON text, or MessagePack. Lone surrogates become U+FFFD.
@@ -113,16 +117,20 @@ class Codec(Generic[M]):
                 WireCode.TOO_LARGE, "nested too deeply for MessagePack; use the JSON encoding"
             ) from None
 
-    def _object(self, frame: Frame) -> dict[str, JSON]:
+    def _object(self, frame: Frame, *, value_by_value: bool) -> dict[str, JSON]:
+        from_text = decode_json_slowly if value_by_value else decode_json
         try:
-            value = decode_json(frame) if isinstance(frame, str) else msgspec.msgpack.decode(frame)
+            value = from_text(frame) if isinstance(frame, str) else msgspec.msgpack.decode(frame)
         except (JsonError, msgspec.MsgspecError, RecursionError, ValueError, TypeError) as exc:
-            raise FrameError(WireCode.BAD_FRAME, f"not {self.encoding}: {_detail(exc)}") from None
+            raise FrameError(WireCode.BAD_FRAME, f"not {self.encoding}: {detail(exc)}") from None
         if not isinstance(value, dict):
             raise FrameError(WireCode.BAD_FRAME, "a message is an object with a text `type`")
         return {key: cast("JSON", whole(member)) for key, member in value.items()}
 
-    def _checked(self, message: M) -> M:
+    def checked(self, message: M) -> M:
+        """The message. Raises: FrameError: BAD_FRAME if MessagePack has put into it what is no JSON."""
+        if self.encoding == "json":
+            return message
         for name in self._bearing[type(message)]:
             if defect := json_defect(getattr(message, name)):
                 raise FrameError(WireCode.BAD_FRAME, f"`{name}` holds {defect}", getattr(message, "id", None))
@@ -154,7 +162,8 @@ def _careful(node: object, encoding: Encoding) -> object:
     return msgspec.Raw(encode_json(plain)) if isinstance(plain, (dict, list)) else plain
 
 
-def _detail(exc: BaseException) -> str:
+def detail(exc: BaseException) -> str:
+    """What a decoder says is wrong, cut to a size that may be sent."""
     if isinstance(exc, RecursionError):
         return "nested too deeply"
     text = str(exc)

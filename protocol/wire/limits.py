@@ -17,6 +17,13 @@ FRAME_CONTAINERS: Final = 500_000
 """Most arrays and objects a frame may hold. Decoded they take 30 to 120 MB: ``[],`` is three bytes on the
 wire and sixty in memory, so that 16 MB of them would be 300 MB and hold the loop up for seconds."""
 
+FRAME_VALUES: Final = 2_000_000
+"""Most values of an ``attach`` or ``append``: arrays, objects, and members of either."""
+
+REQUEST_VALUES: Final = 150_000
+"""Most values of any other request. They are decoded in one call, which holds the loop up: 0.1 s for so many
+keys (0.65 s for those of a whole frame). A list of 125,000 ids is refused by the service (SPEC 6.8)."""
+
 PART_BYTES: Final = 128 * 1024
 """Answers above this are sent in parts holding at most this many bytes of the encoded answer each.
 

@@ -217,20 +217,22 @@ async def test_nesting_bombs_are_bad_frames_or_work(bomb: str) -> None:
             answers.append(await peer.receive())
         assert {answer.code for answer in answers[:-1] if isinstance(answer, m.Error)} <= {
             "BAD_FRAME",
+            "TOO_LARGE",
             "INTERNAL",
         }
 
 
-async def test_msgpack_bombs_are_bad_frames() -> None:
+async def test_msgpack_bombs_are_refused() -> None:
     async with open_edge() as edge, edge.peer("msgpack") as peer:
-        for bomb in (
-            b"\x91" * 200_000,
-            b"\x81\xa1a" * 100_000,
-            b"\xdd\xff\xff\xff\xff",
-            b"\xdf\xff\xff\xff\xff" * 3,
+        for bomb, code in (
+            (b"\x91" * 200_000, "TOO_LARGE"),
+            (b"\x91" * 100_000, "BAD_FRAME"),
+            (b"\x81\xa1a" * 100_000, "TOO_LARGE"),
+            (b"\x81\xa1a" * 50_000, "BAD_FRAME"),
+            (b"\xdd\xff\xff\xff\xff", "BAD_FRAME"),
+            (b"\xdf\xff\xff\xff\xff" * 3, "BAD_FRAME"),
         ):
-            await peer.send_raw(bomb)
-            assert (await peer.receive()).code == "BAD_FRAME"
+            assert (await peer.ask_raw(bomb)).code == code
 
 
 async def test_ten_thousand_pings_are_ten_thousand_pongs() -> None:

@@ -16,7 +16,7 @@ import msgspec
 import pytest
 import trio
 
-from session_query.protocol.wire.limits import FRAME_BYTES, FRAME_CONTAINERS
+from session_query.protocol.wire.limits import FRAME_BYTES, FRAME_CONTAINERS, REQUEST_VALUES
 from support.attack import Attacker, attacker, open_peer
 from support.raw_websocket import BINARY, CONTINUATION, HANDSHAKE, TEXT, RawPeer, frame
 from support.served import Served, served
@@ -86,17 +86,23 @@ def _deep(depth: int) -> str:
     return "[" * depth + "]" * depth
 
 
-IDS = json.dumps([f"{number:07}" for number in range(1_400_000)], separators=(",", ":"))
+IDS = json.dumps([f"{number:07}" for number in range(125_000)], separators=(",", ":"))
+MORE_IDS = json.dumps([f"{number:07}" for number in range(1_400_000)], separators=(",", ":"))
+KEYS = ",".join(f'"{number:06}":1' for number in range(1_350_000))
 WORDS = " ".join(f"w{number:06}" for number in range(1_700_000))
 SYMBOLS, COLONS = "+" * 15_000_000, ":" * 15_000_000
 BOMBS: dict[str, tuple[str, str]] = {
     "many arrays": (_call('{"query":[' + "[]," * 5_000_000 + "[]]}"), "TOO_LARGE"),
     "many arrays, deep": (_query("health", _deep(7_000_000)), "TOO_LARGE"),
     "many objects": (_call('{"query":[' + '{"":0},' * 2_000_000 + "0]}"), "TOO_LARGE"),
-    "deep arguments": (_call('{"query":' + _deep(FRAME_CONTAINERS - 100) + "}"), "INVALID_ARGS"),
+    "deep arguments": (_call('{"query":' + _deep(REQUEST_VALUES - 100) + "}"), "INVALID_ARGS"),
+    "deeper arguments": (_call('{"query":' + _deep(FRAME_CONTAINERS - 100) + "}"), "TOO_LARGE"),
     "deep parameters": (_query("health", _deep(100_000)), "INVALID_ARGS"),
     "many titles": (_query("read_titles", '{"session_ids":' + IDS + "}"), "INVALID_ARGS"),
     "many ids": (_call('{"query":"x","session_ids":' + IDS + "}"), "SESSION_QUERY_INVALID_FILTER"),
+    "more ids": (_call('{"query":"x","session_ids":' + MORE_IDS + "}"), "TOO_LARGE"),
+    "many numbers": (_query("health", "[" + "1," * 7_500_000 + "1]"), "TOO_LARGE"),
+    "many keys": (_query("health", "{" + KEYS + "}"), "TOO_LARGE"),
     "many words": (_call(f'{{"query":"{WORDS}"}}'), "SESSION_QUERY_INVALID_FILTER"),
     "a long word": (_call('{"query":"' + "a" * 15_000_000 + '"}'), "SESSION_QUERY_INVALID_FILTER"),
     "many symbols": (_query("search_sessions", f'{{"query":"{SYMBOLS}"}}'), "SESSION_QUERY_INVALID_FILTER"),

@@ -22,6 +22,7 @@ from session_query.actors.metrics import PREFIX, prometheus_text
 from session_query.actors.request_times import RequestTimes
 from session_query.actors.server_config import ServerConfig
 from session_query.protocol.limits import DEFAULT_LIMITS
+from session_query.protocol.wire.limits import FRAME_VALUES, REQUEST_VALUES
 from session_query.storage.spill import SpillRetention
 from session_query.storage.tokens import OPERATOR_FILE, TOKEN_FILE
 from support.served import served
@@ -84,6 +85,7 @@ def test_the_numbers_are_the_codes() -> None:
         f"{EDGE.connections_max:,}",
         f"| {EDGE.unauthenticated_max}, {EDGE.hello_s:.0f} s, 64 KiB each |",
         f"| {EDGE.frame_bytes:,} bytes, {EDGE.frame_containers:,} arrays and objects |",
+        f"| {FRAME_VALUES:,} when publishing, else {REQUEST_VALUES:,} |",
         f"| requests running on one connection | {EDGE.in_flight} |",
         f"| searches waiting | {service.max_queued_searches} |",
         f"| {service.search_timeout_ms // 1000} s in the tools;",

@@ -7,10 +7,13 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from session_query.protocol.wire.containers import frame_id, holds_more, may_hold_more
+from session_query.protocol.wire import containers
+from session_query.protocol.wire.containers import Weight, head_of, heaviest, weigh
+
+ENDLESS = Weight(10**12, 10**12)
 
 texts = st.text() | st.sampled_from(['"', "\\", '\\"[', "[" * 9, "}{", "漢字", "\u0080\x9f"])
 values = st.recursive(
@@ -30,6 +33,19 @@ def counted(value: Any) -> int:
     return 1 + sum(map(counted, value)) if isinstance(value, list) else 0
 
 
+def holds(frame: str | bytes) -> int:
+    """How many arrays and objects a frame holds, as counted."""
+    return weigh(frame, ENDLESS).containers
+
+
+@pytest.fixture(params=[1, 2, 7, containers.STEP], ids=lambda step: f"step-{step}")
+def step(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A frame is looked at piece by piece, wherever the pieces end."""
+    monkeypatch.setattr(containers, "STEP", request.param)
+
+
+@pytest.mark.usefixtures("step")
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(values)
 def test_the_count_is_exact(value: Any) -> None:
     number = counted(value)
@@ -38,17 +54,25 @@ def test_the_count_is_exact(value: Any) -> None:
         json.dumps(value, ensure_ascii=False, indent=1),
         msgspec.msgpack.encode(value),
     ):
-        assert not holds_more(frame, number)
-        assert number == 0 or holds_more(frame, number - 1)
-        assert number == 0 or may_hold_more(frame, number - 1), "the quick look never overlooks"
+        assert holds(frame) == number
+        assert heaviest(frame).containers >= number, "the quick look never overlooks"
+        assert heaviest(frame).values >= weigh(frame, ENDLESS).values >= number
 
 
+def test_values_are_what_decoding_takes_its_time_for() -> None:
+    for value, number in (([1] * 1000, 1000), ({str(n): 1 for n in range(1000)}, 1000), ("," * 1000, 0)):
+        assert weigh(json.dumps(value), ENDLESS).values == number
+    assert weigh(msgspec.msgpack.encode([1] * 1000), ENDLESS).values == 1001
+    assert weigh(msgspec.msgpack.encode("," * 1000), ENDLESS).values == 1
+
+
+@pytest.mark.usefixtures("step")
 def test_brackets_inside_of_texts_are_none() -> None:
     value = {"text": '["[{' * 100 + "\\", "漢": "漢字" * 1000}
-    assert may_hold_more(json.dumps(value), 1)
-    assert not holds_more(json.dumps(value), 1)
-    assert may_hold_more(msgspec.msgpack.encode(value), 1)
-    assert not holds_more(msgspec.msgpack.encode(value), 1)
+    assert heaviest(json.dumps(value)).containers > 1
+    assert holds(json.dumps(value)) == 1
+    assert heaviest(msgspec.msgpack.encode(value)).containers > 1
+    assert holds(msgspec.msgpack.encode(value)) == 1
 
 
 def test_large_texts_bytes_and_extensions_are_stepped_over() -> None:
@@ -57,8 +81,7 @@ def test_large_texts_bytes_and_extensions_are_stepped_over() -> None:
         text = msgspec.msgpack.encode(
             [body[:size].decode("latin-1"), body[:size], msgspec.msgpack.Ext(5, body[:size])]
         )
-        assert not holds_more(text, 1)
-        assert holds_more(text, 0)
+        assert weigh(text, ENDLESS) == Weight(1, 4)
 
 
 @pytest.mark.parametrize(
@@ -74,11 +97,12 @@ def test_large_texts_bytes_and_extensions_are_stepped_over() -> None:
     ids=lambda frame: str(frame[:9]),
 )
 def test_hostile_frames_are_gone_through_once(frame: str | bytes) -> None:
-    assert not holds_more(frame, 1000)
+    assert holds(frame) <= 1000
 
 
 def test_counting_stops_when_it_knows() -> None:
-    assert holds_more(b"\x90" * 2_000_000, 10)
+    for frame in (b"\x90" * 2_000_000, "[" * 2_000_000):
+        assert 10 < weigh(frame, Weight(10, 10)).containers <= max(11, containers.STEP)
 
 
 @pytest.mark.parametrize("encode", [msgspec.json.encode, msgspec.msgpack.encode])
@@ -87,9 +111,7 @@ def test_the_id_is_read_without_the_rest(encode: Any) -> None:
         data: bytes = encode(value)
         return data.decode() if encode is msgspec.json.encode else data
 
-    assert frame_id(framed({"type": "call", "arguments": [[]] * 1000, "id": 5})) == 5
-    assert frame_id(framed({"type": "call"})) is None
-    assert frame_id(framed({"id": "x"})) is None
-    assert frame_id(framed([])) is None
-    assert frame_id("[" * 100_000) is None
-    assert frame_id(b"\x91" * 100_000) is None
+    assert head_of(framed({"type": "call", "arguments": [[]] * 1000, "id": 5})) == (5, "call")
+    assert head_of(framed({"type": "call"})) == (None, "call")
+    for nothing in (framed({"id": "x"}), framed([]), "[" * 100_000, b"\x91" * 100_000):
+        assert head_of(nothing) == (None, None)

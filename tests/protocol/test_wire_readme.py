@@ -58,6 +58,7 @@ def test_the_methods_are_the_table() -> None:
         *ROLES,
         f'"frame_bytes":{limits.FRAME_BYTES}',
         f'"frame_containers":{limits.FRAME_CONTAINERS}',
+        f"{limits.FRAME_VALUES:,} values ({limits.REQUEST_VALUES:,} in requests",
         f'"part_bytes":{limits.PART_BYTES}',
         f'"in_flight":{limits.IN_FLIGHT}',
         f"{limits.HELLO_BYTES // 1024} KiB",

@@ -96,6 +96,11 @@ class Peer:
         assert getattr(answer, "id", None) == getattr(message, "id", None), answer
         return answer
 
+    async def ask_raw(self, frame: str | bytes) -> Any:
+        """Send a frame and return the next message."""
+        await self.send_raw(frame)
+        return await self.receive()
+
     async def closed(self) -> tuple[int, str | None]:
         """Wait for the end; the close code and reason as seen here. Messages on the way are dropped."""
         while True:

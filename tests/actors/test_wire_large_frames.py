@@ -1,0 +1,119 @@
+"""A peer's large frame is its own affair: the others are answered while it is looked at, decoded or refused.
+
+Told by order, not by time: how many answers another peer gets from when the frame is here until its answer.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import attrs
+import msgspec
+import pytest
+import trio
+
+from session_query.actors import incoming
+from session_query.protocol.wire import messages as m
+from session_query.protocol.wire.codec import ENCODINGS, Encoding
+from session_query.protocol.wire.limits import FRAME_BYTES
+from support.wire_edge import Edge, header, open_edge
+
+DECODED, REFUSED = 90, 20
+"""Answers to others meanwhile, at least. In one call to a decoder written in C it would be 9 to 80 (those
+while the thread starts), in steps it is 200 to 2,500; a refusal is quicker, 130 and more."""
+
+
+@attrs.define
+class Others:
+    """``answered``: how often so far; ``before``: when the large frame began to be decoded, in ``thread``."""
+
+    answered: int = 0
+    before: int | None = None
+    thread: int | None = None
+
+
+@asynccontextmanager
+async def asking_on(edge: Edge, others: Others) -> AsyncIterator[None]:
+    """Another peer asks again as soon as it is answered."""
+    ended = trio.Event()
+    async with edge.peer(hello="read") as peer, trio.open_nursery() as nursery:
+
+        async def ask_on() -> None:
+            while not ended.is_set():
+                await peer.ask(m.Query(id=1, method="health"))
+                others.answered += 1
+
+        nursery.start_soon(ask_on)
+        yield
+        ended.set()
+
+
+def publishing(events: list[Any], encoding: Encoding) -> str | bytes:
+    fields = {"type": "append", "id": 9, "session_id": "s1", "from_seq": 0, "events": events}
+    return json.dumps(fields) if encoding == "json" else msgspec.msgpack.encode(fields)
+
+
+def calling(arguments: Any, encoding: Encoding) -> str | bytes:
+    fields = {"type": "call", "id": 9, "tool": "read", "workspace": "/w", "arguments": arguments}
+    return json.dumps(fields) if encoding == "json" else msgspec.msgpack.encode(fields)
+
+
+@pytest.fixture
+def others(monkeypatch: pytest.MonkeyPatch) -> Others:
+    """Notes when and where a large frame is decoded."""
+    others, usual = Others(), incoming.decode_gently
+
+    def decode_gently(*args: Any) -> m.ClientMessage:
+        others.before, others.thread = others.answered, threading.get_ident()
+        return usual(*args)
+
+    monkeypatch.setattr(incoming, "decode_gently", decode_gently)
+    return others
+
+
+EVENT = {
+    "type": "x",
+    "time": 1,
+    "data": {"words": ["one", "two", "three"], "more": {"a": 1, "b": 2, "c": [3]}},
+}
+FRAMES: dict[str, Any] = {
+    "many small events": (publishing, [EVENT] * 20_000, "appended"),
+    "one event of many values": (publishing, [EVENT | {"data": [{"a": 1}] * 60_000}], "appended"),
+    "one event of many keys": (
+        publishing,
+        [EVENT | {"data": {str(n): n for n in range(300_000)}}],
+        "appended",
+    ),
+    "a call of many keys": (calling, {str(n): n for n in range(400_000)}, "TOO_LARGE"),
+    "a call of many numbers": (calling, list(range(1_000_000)), "TOO_LARGE"),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("encoding", ENCODINGS)
+@pytest.mark.parametrize("name", FRAMES)
+async def test_others_are_answered_while_a_large_frame_is_decoded(
+    name: str, encoding: Encoding, others: Others
+) -> None:
+    make, held, told = FRAMES[name]
+    frame = make(held, encoding)
+    assert len(frame) < FRAME_BYTES
+    async with open_edge() as edge, edge.peer(encoding) as peer, asking_on(edge, others):
+        await peer.ask(m.Attach(id=1, session=header()))
+        answer = await peer.ask_raw(frame)
+        answered = others.answered
+    assert (answer.code if isinstance(answer, m.Error) else m.tag_of(type(answer))) == told
+    assert others.before is not None
+    assert others.thread != threading.get_ident(), "not in the event loop's thread"
+    assert answered - others.before >= (DECODED if told == "appended" else REFUSED)
+
+
+async def test_a_large_frame_of_text_alone_needs_no_thread(others: Others) -> None:
+    async with open_edge() as edge, edge.peer() as peer:
+        answer = await peer.ask_raw(calling({"text": "x, y [z] and more words" * 4_000}, "json"))
+        assert isinstance(answer, m.Result)
+        assert others.before is None

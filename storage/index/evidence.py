@@ -115,6 +115,12 @@ class Evidence:
     def _count_holders(self, word: Word) -> int:
         if self.inside:
             return self._events_holding(word)
+        counts, key = self.looking.remembered.counts, (word.alternatives, self.reach.rows)
+        if key not in counts:
+            counts[key] = (self._count_blocks(word),)
+        return counts[key][0]
+
+    def _count_blocks(self, word: Word) -> int:
         spans = self._span_blocks(word, self.reach)
         row = self.looking.connection.execute(f"SELECT count(*) FROM ({spans.text})", spans.values).fetchone()
         assert row is not None, "an aggregate has one row"

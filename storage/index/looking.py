@@ -11,6 +11,7 @@ from .bodies import Bodies
 from .door import StoredSession
 from .families import Families
 from .ranked import Hit, Keys, session_tie
+from .remembered import Remembered
 from .rows import from_sql
 from .schema import BLOCK_BITS, BLOCK_MASK
 from .scope import Scope, Sql, numbers
@@ -25,35 +26,42 @@ class Looking:
     scope: Scope
     query: str
     tools: bool
-    known: dict[int, StoredSession]
-    """Sessions that the reader has looked up in this state of the index."""
+    remembered: Remembered = attrs.field(factory=Remembered, kw_only=True)
     families: Families = attrs.field(init=False)
-    sids: dict[int, int] = attrs.field(factory=dict, init=False)
-    """The sessions of the blocks looked up so far."""
     _types: dict[int, str] = attrs.field(factory=dict, init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.families = Families(self.connection, self.scope, self.known)
+        self.families = Families(self.connection, self.scope, self.remembered.sessions)
 
     def sid_of(self, row: int) -> int:
         """The session of a document."""
         block = row >> BLOCK_BITS
-        sid = self.sids.get(block)
+        sid = self.remembered.sids.get(block)
         if sid is None:
             found = self.connection.execute("SELECT sid FROM block WHERE block = ?", (block,)).fetchone()
             assert found is not None, "a document's block exists in the same snapshot"
-            sid = self.sids[block] = found[0]
+            sid = self.remembered.sids[block] = found[0]
         return sid
 
     def load_sids(self, blocks: Collection[int]) -> None:
         """Look the sessions of many blocks up at once."""
-        missing = [block for block in blocks if block not in self.sids]
+        sids = self.remembered.sids
+        missing = [block for block in blocks if block not in sids]
         if missing:
             found = self.connection.execute(
                 "SELECT block, sid FROM block WHERE block IN (SELECT value FROM json_each(?))",
                 (numbers(missing),),
             ).fetchall()
-            self.sids.update(found)
+            sids.update(found)
+
+    @property
+    def forks(self) -> tuple[int, ...]:
+        """The sids of all sessions that inherited events."""
+        found = self.remembered.forks
+        if found is None:
+            rows = self.connection.execute("SELECT sid FROM session WHERE inherited > 0").fetchall()
+            found = self.remembered.forks = tuple(sid for (sid,) in rows)
+        return found
 
     def text(self, row: int) -> str:
         """A document's text."""

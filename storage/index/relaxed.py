@@ -113,9 +113,10 @@ class RelaxedSearch:
             else:
                 blocks[block] = [row]
         looking.load_sids(blocks)
+        sids = looking.remembered.sids
         found: dict[int, _Candidate] = {}
         for block, rows in blocks.items():
-            sid = looking.sids[block]
+            sid = sids[block]
             if sid in found:
                 found[sid].rows += rows
             else:
@@ -155,8 +156,7 @@ class RelaxedSearch:
     def _drop_copies(self, found: dict[int, _Candidate]) -> None:
         """Leave out rows that are copies of events shown elsewhere, and sessions without any other."""
         looking = self._looking
-        forks = looking.connection.execute("SELECT sid FROM session WHERE inherited > 0").fetchall()
-        for (sid,) in forks:
+        for sid in looking.forks:
             candidate = found.get(sid)
             if candidate is None or not looking.families.origins(sid):
                 continue

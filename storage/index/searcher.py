@@ -20,7 +20,6 @@ from .door import (
     Reach,
     SearchSpec,
     SessionsFound,
-    StoredSession,
 )
 from .evidence import Evidence, Totals
 from .exact import ExactSearch, exact_events, exact_sessions
@@ -29,12 +28,11 @@ from .looking import Looking
 from .query_words import query_words
 from .ranked import Group, Hit, Keys
 from .relaxed import RelaxedSearch
+from .remembered import Remembered
 from .scanning import scan
 from .schema import BLOCK_DOCUMENTS
 from .scope import Scope, joined, open_scope, reach_conditions, session_scope
 
-_KNOWN_MAX: Final = 2_000
-"""Sessions a reader remembers until the index changes, 8 us each to read."""
 _NUL_AND_MARKERS: Final = ("\0", "\ufdd0", "\ufdd1")
 
 
@@ -44,16 +42,17 @@ class Searcher:
     def __init__(self, connection: Connection, bodies: Bodies) -> None:
         self._connection = connection
         self._bodies = bodies
-        self._known: dict[int, StoredSession] = {}
+        self._remembered = Remembered()
 
     def forget(self) -> None:
         """Drop what was looked up: another transaction may see other sessions."""
-        self._known.clear()
+        self._remembered.clear()
 
     def _run(self, spec: SearchSpec, scope: Scope) -> _Run:
-        if len(self._known) > _KNOWN_MAX:
-            self._known.clear()
-        looking = Looking(self._connection, self._bodies, scope, spec.query, spec.tools, self._known)
+        self._remembered.trim()
+        looking = Looking(
+            self._connection, self._bodies, scope, spec.query, spec.tools, remembered=self._remembered
+        )
         return _Run(spec, looking)
 
     def sessions(self, spec: SearchSpec, reach: Reach) -> SessionsFound:
@@ -103,14 +102,18 @@ class Searcher:
 
     def _totals(self, reach: Reach) -> Totals:
         where = joined(reach_conditions(reach))
-        row = self._connection.execute(
-            f"SELECT sum((s.documents + {BLOCK_DOCUMENTS - 1}) / {BLOCK_DOCUMENTS}), sum(s.documents),"
-            " sum(s.texts), sum(s.chars)"
-            f" FROM session AS s JOIN workspace AS w ON w.ws = s.ws WHERE {where.text}",
-            where.values,
-        ).fetchone()
-        assert row is not None, "an aggregate has one row"
-        return Totals(units=row[0] or 0, events=row[1] or 0, mean_chars=row[3] / row[2] if row[2] else 0.0)
+        known = self._remembered.counts.get(where)
+        if known is None:
+            row = self._connection.execute(
+                f"SELECT sum((s.documents + {BLOCK_DOCUMENTS - 1}) / {BLOCK_DOCUMENTS}), sum(s.documents),"
+                " sum(s.texts), sum(s.chars)"
+                f" FROM session AS s JOIN workspace AS w ON w.ws = s.ws WHERE {where.text}",
+                where.values,
+            ).fetchone()
+            assert row is not None, "an aggregate has one row"
+            known = self._remembered.counts[where] = tuple(value or 0 for value in row)
+        units, events, texts, chars = known
+        return Totals(units=units, events=events, mean_chars=chars / texts if texts else 0.0)
 
     def _totals_inside(self, scope: Scope) -> Totals:
         rows = scope.rows_of("d.doc")

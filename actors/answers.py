@@ -14,13 +14,13 @@ from ..protocol.wire import messages as m
 from ..protocol.wire.codes import WireCode, WireError
 from ..protocol.wire.identity import Owner
 from ..protocol.wire.methods import check_params, find_method
-from .authority import check_attach, check_method, query_reach, resolve_caller
+from .authority import caller_nowait, check_attach, check_method, query_reach, resolve_caller
 from .failures import abort_error, failure_error
 from .metrics import prometheus_text
 from .requests import Follower, RunningRequest, deadline
 from .server_config import ServerConfig
 from .server_state import ServerState
-from .wire_service import Progress, WireService
+from .wire_service import Progress, ToolAnswer, WireService
 
 SendProgress = Callable[[int, int, int | None, str], None]
 
@@ -56,6 +56,22 @@ class Answers:
             return abort_error(request.id, reason)
         assert outcome is not None, "only an abort leaves no outcome"
         return outcome
+
+    def answer_nowait(self, message: m.Request) -> m.Result | None:
+        """A call's result if the service has it at once; None: ``answer`` tells, also of every failure.
+
+        It is had in one step: no abort and no deadline can come between (SPEC 11.2).
+        """
+        if not isinstance(message, m.Call) or message.tool not in self.state.tools:
+            return None
+        try:
+            caller = caller_nowait(self.service, self.owner, message)
+        except WireError:
+            return None
+        if caller is None:
+            return None
+        found = self.service.call_nowait(message.tool, message.arguments, caller)
+        return None if found is None else _result(message.id, found)
 
     def _deadline(self, message: m.Request) -> tuple[float | None, int]:
         """(absolute Trio time, milliseconds): the smaller of the tool's deadline and the caller's."""
@@ -160,9 +176,7 @@ class Answers:
             call_id=message.call_id,
             progress=self._follower(message, send),
         )
-        return m.Result(
-            id=message.id, text=answer.text, card=answer.card, receipt=answer.receipt, spilled=answer.spilled
-        )
+        return _result(message.id, answer)
 
     async def _query(self, message: m.Query, request: RunningRequest, send: SendProgress) -> m.Value:
         method = find_method(message.method)
@@ -200,6 +214,12 @@ class Answers:
         if not message.follow:
             return None
         return Follower(partial(send, message.id), self.config.progress_every_s)
+
+
+def _result(request_id: int, answer: ToolAnswer) -> m.Result:
+    return m.Result(
+        id=request_id, text=answer.text, card=answer.card, receipt=answer.receipt, spilled=answer.spilled
+    )
 
 
 def _is_done_write(message: m.Request, outcome: m.Answer | None) -> bool:

@@ -6,6 +6,7 @@ token's reach: a refusal has one wording, whether the thing named exists or not.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Final
 
 from ..protocol.collected import Caller
@@ -16,7 +17,7 @@ from ..protocol.wire import messages as m
 from ..protocol.wire.codes import WireCode, WireError
 from ..protocol.wire.identity import EVERYTHING, Owner, Reach, Role
 from ..protocol.wire.methods import Method
-from .wire_service import WireService
+from .wire_service import AgentFacts, WireService
 
 _ALL: Final = frozenset[Role](("runtime", "reader", "operator"))
 _PUBLISHERS: Final = frozenset[Role](("runtime", "operator"))
@@ -93,11 +94,11 @@ async def resolve_caller(service: WireService, owner: Owner, call: m.Call) -> Ca
     if len(named) > 1:
         raise WireError(WireCode.INVALID_ARGS, "name one of `agent`, `workspace` and `reach`")
     if call.agent is not None:
-        return await _agent(service, owner, call.agent)
+        return _agent(owner, await service.resolve_agent(call.agent, owner))
     if call.workspace is not None:
         if not is_absolute(call.workspace) or not owner.reach.holds(call.workspace):
             raise forbidden()
-        return Caller(kind="workspace", workspaces=(call.workspace,))
+        return _in_workspace(call.workspace)
     if owner.role != "operator":
         raise forbidden()
     reach = query_reach(owner, call.reach)
@@ -105,8 +106,26 @@ async def resolve_caller(service: WireService, owner: Owner, call: m.Call) -> Ca
     return Caller(kind="operator", workspaces=workspaces)
 
 
-async def _agent(service: WireService, owner: Owner, session_id: str) -> Caller:
-    facts = await service.resolve_agent(session_id, owner)
+def caller_nowait(service: WireService, owner: Owner, call: m.Call) -> Caller | None:
+    """As ``resolve_caller`` for one agent or workspace, without waiting; None where that says more.
+
+    Raises: WireError: FORBIDDEN.
+    """
+    if call.reach is not None:
+        return None
+    if call.agent is not None:
+        return None if call.workspace is not None else _agent(owner, service.agent_nowait(call.agent, owner))
+    if call.workspace is None or not is_absolute(call.workspace) or not owner.reach.holds(call.workspace):
+        return None
+    return _in_workspace(call.workspace)
+
+
+@lru_cache(maxsize=1024)  # one object for each: comparing and hashing callers costs more than making them
+def _in_workspace(workspace: str) -> Caller:
+    return Caller(kind="workspace", workspaces=(workspace,))
+
+
+def _agent(owner: Owner, facts: AgentFacts | None) -> Caller:
     if facts is None or not owner.reach.holds(facts.header.cwd):
         raise forbidden()
     if facts.live_owner is not None and facts.live_owner != owner.token_id:

@@ -9,6 +9,7 @@ and only then the sessions are detached and the socket is closed.
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Hashable
 from typing import Final
 
@@ -255,12 +256,31 @@ class Connection:
                 )
             )
             return
+        if self._answered(message):
+            return
         key = self._lane_of(message)
         request = RunningRequest(message, None if key is None else self._lanes.enter(key))
         if not self._running:
             self._idle = trio.Event()
         self._running[message.id] = request
         requests.start_soon(self._serve, request)
+
+    def _answered(self, message: m.Request) -> bool:
+        """Answer what the service has at once, in the reader itself: a task costs more than such a read.
+
+        Not while answers must wait for room: then they wait in tasks, of which there is a bounded number.
+        """
+        assert self._answers is not None
+        if type(message) is not m.Call or self._outbox.crowded:
+            return False
+        began = time.perf_counter()
+        answer = self._answers.answer_nowait(message)
+        data = None if answer is None else self._codec.encode_quickly(answer)
+        if data is None or len(data) > min(self.config.part_bytes, self.config.answer_bytes):
+            return False
+        self.state.count_quick(message, time.perf_counter() - began)
+        self._put_now(data)
+        return True
 
     def _lane_of(self, message: m.Request) -> Hashable:
         """Requests that must keep their order, and not overlap, share a lane (SPEC 16.5)."""
@@ -328,8 +348,11 @@ class Connection:
 
     def _send_now(self, message: m.ServerMessage) -> None:
         """Queue a small frame without waiting; a peer that lets them pile up is cut off."""
+        self._put_now(self._codec.encode(message))
+
+    def _put_now(self, frame: bytes) -> None:
         try:
-            self._outbox.put_nowait(self._codec.encode(message))
+            self._outbox.put_nowait(frame)
         except SlowPeer:
             self.end(CLOSE_POLICY, "slow reader", deliver=False)
         except OutboxClosed:

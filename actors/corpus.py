@@ -7,7 +7,7 @@ time, since their listing may have moved (SPEC 4.1). What is asked about by id i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Final
 
@@ -46,6 +46,7 @@ class Corpus:
     logs: LogReading
     gathering: Gathering = attrs.field(init=False, repr=False)
     _recent: Recent[list[Entry]] = attrs.field(factory=Recent, init=False, repr=False)
+    _shown: Recent[Shown] = attrs.field(factory=Recent, init=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
         self.gathering = Gathering(self.live, self.mounted)
@@ -109,6 +110,39 @@ class Corpus:
             raise QueryError(Code.SESSION_NOT_FOUND)
         return circle.show(entry)
 
+    def shown_nowait(self, caller: Caller, outward: str) -> Shown | None:
+        """The session that ``require`` finds, without waiting; None: nothing is said, ask ``require``.
+
+        What is found is kept as in ``_circle_of``: remembered, it costs 2 us instead of 20.
+        """
+        if self.mounted.names or not self.visibility.is_followed:
+            return None
+        version = self._version()
+        shown = self._shown.get(version, (caller, outward))
+        if shown is None:
+            circle = self.gathering.named(caller, self._known(caller, frozenset(possible_ids(outward))))
+            entry = circle.find(outward)
+            if entry is None:
+                return None
+            shown = circle.show(entry)
+            self._shown.keep(version, (caller, outward), shown)
+        return shown
+
+    def _version(self) -> Hashable:
+        """Moves with everything that what is kept comes from, while no provider is mounted."""
+        return self.storage.index_version, self.live.epoch, self.mounted.epoch
+
+    def _known(self, caller: Caller, ids: frozenset[str]) -> list[Entry]:
+        """The sessions around a few ids by what the index knows, remembered; no provider is mounted."""
+        version = self._version()
+        entries = self._recent.get(version, (caller, ids))
+        if entries is None:
+            entries = self.storage.point(
+                lambda reader: self.gathering.around(reader.index, caller, ids, None)
+            )
+            self._recent.keep(version, (caller, ids), entries)
+        return entries
+
     async def _circle_of(self, caller: Caller, ids: frozenset[str], told: Told | None) -> Circle:
         """As ``circle``, where the ids say how much work it is; a few of them are found in the loop.
 
@@ -120,14 +154,7 @@ class Corpus:
             )
         if self.mounted.names:  # what a provider lists now has no version
             return self.storage.point(lambda reader: self.gathering.circle(reader.index, caller, ids, told))
-        version = (self.storage.index_version, self.live.epoch, self.mounted.epoch)
-        entries = self._recent.get(version, (caller, ids))
-        if entries is None:
-            entries = self.storage.point(
-                lambda reader: self.gathering.around(reader.index, caller, ids, told)
-            )
-            self._recent.keep(version, (caller, ids), entries)
-        return self.gathering.named(caller, entries)
+        return self.gathering.named(caller, self._known(caller, ids))
 
     def _matching_ids(self, index: IndexReader, caller: Caller, clauses: Sequence[SessionClause]) -> set[str]:
         """Bare ids of all sessions that may match; whether they do is judged by what is shown of them."""

@@ -24,6 +24,7 @@ from .parsed import ParsedCache
 from .policies.retention import keep_swept
 from .pool import Pool
 from .publishing import Publishing
+from .quick_reads import QuickReads
 from .reconcile import Reconciler
 from .search import SearchActor
 from .searching import Searching
@@ -46,6 +47,7 @@ class House:
     live: LiveStore
     corpus: Corpus
     exact: Exact
+    quick_reads: QuickReads
     searching: Searching
     publishing: Publishing
     freshness: Freshness
@@ -123,6 +125,7 @@ def _build(config: ServiceConfig, mounted: Mounted, storage: StorageActor) -> Ho
         live=live,
         corpus=corpus,
         exact=Exact(corpus, pool, Titles(corpus, workers), Tracing(corpus, pool), config.read_window_max),
+        quick_reads=QuickReads(corpus, pool, config.read_window_max),
         searching=searching,
         publishing=Publishing(storage, live, journal=config.journal, types=types),
         freshness=freshness,

@@ -73,9 +73,12 @@ class LogReading:
         key = (row.sid, row.state.revision)
         return await self.cache.get(key, lambda: self._foreign(row))
 
-    def point_window(self, entry: Entry, seq: object, window: Window) -> tuple[int, tuple[Event, ...]] | None:
+    def point_window(
+        self, entry: Entry, seq: object, window: Window, most_bytes: int = POINT_BYTES
+    ) -> tuple[int, tuple[Event, ...]] | None:
         """A small window by key, in the loop: (place of the target, events); None when it takes more.
 
+        Args: most_bytes: as JSON; what is in memory already is not measured.
         Raises: QueryError EVENT_NOT_FOUND.
         """
         number = event_number(seq)
@@ -94,7 +97,7 @@ class LogReading:
         if entry.live is not None and entry.live.memory is not None:
             return number - first, tuple(entry.live.memory[first : last + 1])
         try:
-            events = self._point(entry, first, last)
+            events = self._point(entry, first, last, most_bytes)
         except JournalDamaged as exc:
             raise QueryError(Code.CORRUPT_SESSION, str(exc)) from exc
         if events is None:
@@ -112,18 +115,20 @@ class LogReading:
         stored = self.storage.point_journal(lambda journal: journal.find(row.key))
         return stored is not None and self.storage.point_journal(lambda one: _has_no_writer(one, stored))
 
-    def _point(self, entry: Entry, first: int, last: int) -> tuple[Event, ...] | None:
+    def _point(self, entry: Entry, first: int, last: int, most_bytes: int) -> tuple[Event, ...] | None:
         live = entry.live
         sid = live.journal_sid if live is not None else self._sids.get(entry.key) or self._find_sid(entry.key)
-        events = self._read_small(sid, first, last)
-        if live is None and events is not None and len(events) <= last - first:
-            events = self._read_small(self._find_sid(entry.key), first, last)  # forgotten, and let back in
+        events = self._read_small(sid, first, last, most_bytes)
+        if live is None and events is not None and len(events) <= last - first:  # forgotten, and let back in
+            events = self._read_small(self._find_sid(entry.key), first, last, most_bytes)
         return events
 
-    def _read_small(self, sid: int | None, first: int, last: int) -> tuple[Event, ...] | None:
+    def _read_small(
+        self, sid: int | None, first: int, last: int, most_bytes: int = POINT_BYTES
+    ) -> tuple[Event, ...] | None:
         if sid is None:
             return None
-        events = self.storage.point_journal(lambda journal: journal.read_small(sid, first, last, POINT_BYTES))
+        events = self.storage.point_journal(lambda journal: journal.read_small(sid, first, last, most_bytes))
         return None if events is None else tuple(events)
 
     def _find_sid(self, key: SessionKey) -> int | None:

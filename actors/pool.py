@@ -39,6 +39,11 @@ class Pool:
     def __attrs_post_init__(self) -> None:
         self._limiter = trio.CapacityLimiter(self.threads)
 
+    @property
+    def is_full(self) -> bool:
+        """Whether so many operations are under way that no other may begin."""
+        return self.under_way >= self.threads * UNDER_WAY_PER_THREAD
+
     async def run(self, work: Callable[[], Awaitable[T]], signal: Signal) -> T:
         """Run ``work`` now.
 
@@ -47,7 +52,7 @@ class Pool:
         Cancellation: as ``run_exact``.
         """
         signal.raise_if_aborted()
-        if self.under_way >= self.threads * UNDER_WAY_PER_THREAD:
+        if self.is_full:
             raise Busy(RETRY_AFTER_MS)
         self.under_way += 1
         try:

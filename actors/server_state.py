@@ -70,6 +70,10 @@ class ServerState:
         if isinstance(answer, m.Error):
             self.errors[answer.code] += 1
 
+    def count_quick(self, message: m.Request, seconds: float) -> None:
+        """An answer without a failure that nobody waited for."""
+        self.times.note(message, seconds)
+
     def ended(self, reason: str) -> None:
         self.ends[reason] += 1
 

@@ -155,6 +155,11 @@ class Service:
             raise QueryError(Code.INDEX_FAILED, "the service has ended")
 
     @property
+    def open_house(self) -> House | None:
+        """The opened parts, if they are open and the service has not ended."""
+        return None if self._stop.is_set() else self._house
+
+    @property
     def is_open(self) -> bool:
         """Whether the store has been opened (SPEC 6.11)."""
         return self._house is not None
@@ -238,6 +243,14 @@ class Service:
                 owner=owner,
             )
         )
+
+    def read_nowait(self, caller: Caller, arguments: object) -> str | None:
+        """What ``session_event_read`` would show, if it can be had at once; None: call the tool."""
+        house = self.open_house
+        if house is None or self.config.canonical_workspaces:
+            return None
+        text = house.quick_reads.text(caller, arguments)
+        return None if text is None or (self.spill and not self.spill.fits(text)) else text
 
     async def widened(self, caller: Caller, within: Reach = EVERYTHING) -> Caller:
         """The caller with all spellings of its workspaces, if the service accepts them; else itself."""

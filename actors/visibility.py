@@ -24,9 +24,14 @@ class Visibility:
     _shown: frozenset[str] | None = attrs.field(default=None, init=False)
     _lock: trio.Lock = attrs.field(factory=trio.Lock, init=False)
 
+    @property
+    def is_followed(self) -> bool:
+        """Whether ``follow`` has nothing to do."""
+        return self._shown == self.mounted.names
+
     async def follow(self) -> None:
         """Show the rows of mounted providers and hide those of all others. Costs nothing without a change."""
-        if self._shown == self.mounted.names:
+        if self.is_followed:
             return
         async with self._lock:
             while self._shown != (names := self.mounted.names):

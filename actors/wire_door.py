@@ -12,11 +12,14 @@ from ..protocol.json_value import JSON
 from ..protocol.outward import named, possible_ids
 from ..protocol.rows import receipt_row
 from ..protocol.signal import Signal
+from ..protocol.tools.cards import call_card
 from ..protocol.tools.receipts_text import receipt_line
 from ..protocol.wire.codes import WireCode, WireError
 from ..protocol.wire.identity import Owner, Reach
 from ..storage.spill import SpillNotFound, SpillRangeError
+from .house import House
 from .queries import run_method
+from .quick_reads import READ_TOOL
 from .service import Service
 from .tools.registry import ToolResult
 from .wire_service import AgentFacts, Attached, Fetched, Progress, ToolAnswer, ToolInfo
@@ -82,6 +85,13 @@ class WireDoor:
             text=result.text, card=result.card, receipt=_receipt(tool, result), spilled=_spilled(result)
         )
 
+    def call_nowait(self, tool: str, arguments: JSON, caller: Caller) -> ToolAnswer | None:
+        """See ``WireService.call_nowait``: small exact reads."""
+        if tool != READ_TOOL:
+            return None
+        text = self.service.read_nowait(caller, arguments)
+        return None if text is None else ToolAnswer(text=text, card=call_card(tool, arguments))
+
     async def query(
         self,
         method: str,
@@ -104,7 +114,14 @@ class WireDoor:
 
     async def resolve_agent(self, session_id: str, owner: Owner) -> AgentFacts | None:
         """See ``WireService.resolve_agent``: the token's own live session first, else one in its reach."""
-        house = await self.service.house()
+        return self._agent(await self.service.house(), session_id, owner)
+
+    def agent_nowait(self, session_id: str, owner: Owner) -> AgentFacts | None:
+        """See ``WireService.agent_nowait``."""
+        house = self.service.open_house
+        return None if house is None else self._agent(house, session_id, owner)
+
+    def _agent(self, house: House, session_id: str, owner: Owner) -> AgentFacts | None:
         own = house.live.of_token(session_id, owner.token_id)
         if len(own) == 1:
             return AgentFacts(header=own[0].header, source=own[0].key.source, live_owner=owner.token_id)

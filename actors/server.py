@@ -146,7 +146,8 @@ class WebSocketServer:
         for connection in everyone:
             connection.abort_requests("shutdown")
         with trio.move_on_after(self.config.settle_s):
-            await _all_idle(everyone)
+            for connection in everyone:
+                await connection.handlers_ended()
         for connection in tuple(self.connections.values()):
             connection.end(CLOSE_GOING_AWAY, self._stop_reason)
         with trio.move_on_after(2 * self.config.settle_s + 2 * self.config.close_s) as scope:

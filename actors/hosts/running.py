@@ -55,8 +55,8 @@ async def run_server(
                 if idle_exit_s is not None:
                     nursery.start_soon(stop_when_idle, serving.server, idle_exit_s)
                 await server.stop_asked()
-                # A second signal cancels the drain below; the first one has been heard.
                 nursery.cancel_scope.cancel()
+            _let_signals_kill()  # while the edge and the store are closed below
 
 
 async def _obey_signals(serving: Serving, grace_s: float) -> None:
@@ -65,6 +65,16 @@ async def _obey_signals(serving: Serving, grace_s: float) -> None:
             name = signal.Signals(number).name
             logger.info("stopping: %s", name)
             serving.stop(f"received {name}", grace_s=grace_s)
+
+
+def _let_signals_kill() -> None:
+    """From here on the system itself obeys a stop signal, at once.
+
+    Python's own way would not do: what drains is shielded, and a thread that does not end is waited for. What
+    was acknowledged is on the disk; the next start finds everything, as after a crash.
+    """
+    for number in _STOP_SIGNALS:
+        signal.signal(number, signal.SIG_DFL)
 
 
 async def stop_when_idle(server: WebSocketServer, idle_s: float) -> None:

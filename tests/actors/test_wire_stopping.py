@@ -15,6 +15,7 @@ from session_query.actors.server import WebSocketServer, serve_websocket
 from session_query.actors.server_config import ServerConfig
 from session_query.protocol.wire import messages as m
 from session_query.protocol.wire.codec import CLIENT_CODECS
+from support.raw_websocket import RawPeer
 from support.wire_edge import TOKENS, Peer, header, open_edge
 from support.wire_fake import FakeService
 
@@ -70,6 +71,30 @@ async def test_a_handler_that_ignores_everything_does_not_stop_the_stop(
         assert edge.server.connections == {}
         assert trio.current_time() - before < 15
     assert "goes on without its peer" in caplog.text
+
+
+async def test_a_peer_that_does_not_read_holds_the_stop_up_as_long_as_a_close_may_take(
+    autojump_clock: Clock,
+) -> None:
+    """Its answers are ready and wait for it alone; nobody waits the time that a handler would be given."""
+    ours, theirs = trio.testing.lockstep_stream_pair()
+    async with open_edge(settle_s=1000.0, close_s=2.0, unsent_bytes=1000, part_bytes=1000) as edge:
+        edge.nursery.start_soon(edge.server.serve_stream, theirs)
+        peer = RawPeer(ours)
+        await peer.handshake()
+        await peer.hello()
+        for number in range(5):
+            arguments = {"do": "big", "n": 5000}
+            await peer.say(
+                {"type": "call", "id": number, "tool": "read", "arguments": arguments, "workspace": "/w"}
+            )
+        await trio.testing.wait_all_tasks_blocked()
+        before = trio.current_time()
+        edge.server.stop(grace_s=1.0)
+        await edge.server.drain()
+        assert edge.server.connections == {}
+        assert trio.current_time() - before <= 1.0 + 3 * 2.0
+        await trio.aclose_forcefully(ours)
 
 
 async def test_nobody_gets_in_while_it_stops(autojump_clock: Clock) -> None:

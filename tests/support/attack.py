@@ -20,7 +20,7 @@ import trio
 from session_query.protocol.tools.schemas import SPECS
 from session_query.protocol.wire import messages as m
 from session_query.protocol.wire.methods import METHODS, Method
-from support.raw_websocket import TEXT, RawPeer, frame
+from support.raw_websocket import PING, PONG, TEXT, RawPeer, frame
 
 Message = dict[str, Any]
 
@@ -60,6 +60,9 @@ class Attacker:
         pieces: list[str] = []
         while True:
             opcode, payload = await self.peer.next_frame()
+            if opcode == PING:
+                await self.peer.stream.send_all(frame(PONG, payload))
+                continue
             assert opcode == TEXT, (opcode, payload)
             told = msgspec.json.decode(payload)
             if told["type"] == "part":

@@ -65,6 +65,7 @@ class Forgetting:
             self.sources.forget(header, {row.sid for row in rows})
         keys = {key, *(row.key for row in rows)}
         for one in sorted(keys, key=lambda one: (one.source, one.place)):
+            self.journal.originals.forget(one)
             copy = self.journal.find(one)
             if copy is not None:
                 self.journal.forget(copy.sid, now_ms)

@@ -1,5 +1,6 @@
 """The canonical store of published sessions and of retained copies; see README.md."""
 
+from .originals import Original, OriginalDamaged, Originals
 from .reading import JournalReader
 from .records import (
     PUBLISHED,
@@ -29,6 +30,9 @@ __all__ = [
     "JournalReader",
     "JournalRefusal",
     "JournalSession",
+    "Original",
+    "OriginalDamaged",
+    "Originals",
     "SeqConflict",
     "SeqGap",
     "UnknownSession",

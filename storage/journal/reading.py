@@ -14,6 +14,7 @@ from ...protocol.json_codec import decode_json
 from ...protocol.outward import SessionKey
 from ..sqlite import Connection, Row
 from .codec import HEAD_BYTES, Packer, decode_event, decode_header, decode_title, plain_size
+from .originals import Originals
 from .records import JournalDamaged, JournalSession
 from .schema import SEQ_BITS
 
@@ -43,6 +44,7 @@ class JournalReader:
         self._packer = Packer(dict(rows), max(number for number, _ in rows))
         ((store,),) = connection.execute("SELECT value FROM meta WHERE key = 'store'").fetchall()
         self.store: str = store
+        self.originals = Originals(connection)
 
     def sessions(self, source: str | None = None) -> list[JournalSession]:
         """Every session (of one source), by sid. No event is read."""

@@ -9,9 +9,12 @@ from ...protocol.errors import Code
 from ..guard import Schema
 from ..sqlite import Connection
 from .codec import DICTIONARY
+from .originals import TABLES as ORIGINALS
+from .originals import create_originals
 
 APPLICATION_ID: Final = 0x53514A4C  # "SQJL"
-VERSION: Final = 1
+VERSION: Final = 2
+"""1: without originals."""
 
 SEQ_BITS: Final = 32
 """An event's key is ``sid << 32 | seq``: one integer b-tree, a session's events side by side, no index."""
@@ -38,16 +41,23 @@ def create(connection: Connection) -> None:
     """Make an empty journal. ``store`` qualifies revisions: no two journals share one (SPEC 1.9.1)."""
     for statement in _TABLES.values():
         connection.execute(statement)
+    create_originals(connection)
     connection.execute("INSERT INTO dictionary VALUES (1, ?)", (DICTIONARY,))
     connection.execute("INSERT INTO meta VALUES ('store', ?)", (secrets.token_hex(6),))
+
+
+def migrate(connection: Connection, found: int) -> None:
+    """From version 1: the originals of retained logs get their tables; nothing else changes."""
+    create_originals(connection)
 
 
 SCHEMA: Final = Schema(
     name="journal",
     application_id=APPLICATION_ID,
     version=VERSION,
-    tables=frozenset(_TABLES),
+    tables=frozenset(_TABLES) | frozenset(ORIGINALS),
     create=create,
     failure=Code.PERSISTENCE_FAILED,
     derived=False,
+    migrate=migrate,
 )

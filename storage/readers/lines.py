@@ -71,6 +71,12 @@ def open_regular(path: Path) -> BinaryIO:
         raise
 
 
+def is_database(path: Path) -> bool:
+    """Whether a file is an SQLite database. Raises: OSError."""
+    with open_regular(path) as file:
+        return file.read(16) == b"SQLite format 3\x00"
+
+
 def file_chunks(path: Path, offset: int) -> Iterator[Chunk]:
     """Read ``path`` from ``offset`` to its end in blocks. Raises: OSError."""
     with open_regular(path) as file:

@@ -7,6 +7,7 @@ its reader or our own rules raise is caught here and nowhere else, recorded with
 from __future__ import annotations
 
 import logging
+import os
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -19,6 +20,7 @@ from .. import sqlite
 from ..index.door import IndexReader, IndexWriter, Skeleton
 from ..journal import Journal
 from ..readers.discovery import printable
+from ..readers.lines import is_database
 from ..readers.seam import Checkpoint, ReadBatch, Reader, Refusal, SessionDelta
 from .catalog import Catalog
 from .catalog_rows import CatalogSession, Root, SessionNote, Unit
@@ -133,6 +135,10 @@ class Ingest:
             if stopped():
                 return
             pieces = reading.finish()
+            if ended.problem is None:
+                yield from self._keep_originals(reading, stopped)
+                if stopped():
+                    return
             self._pending.append(_Item(reading, pieces, ended=ended))
         except _ReadFailed as failed:
             self._fail(reading, failed.problem, failed.message)
@@ -143,6 +149,33 @@ class Ingest:
             self._fail(reading, "bug", type(exc).__name__)
         if self._is_full() and self._flush():
             yield self.progress
+
+    def _keep_originals(self, reading: UnitReading, stopped: Callable[[], bool]) -> Iterator[Progress]:
+        """Keep the log's own bytes beside its events, before it counts as read: a kill repeats it.
+
+        A log that tells a forgotten session is not kept: its bytes hold the words. A database is not either:
+        it cannot be copied byte by byte while its owner writes; its rows are in the events.
+        """
+        told = [row.key for row in reading.rows.values() if not row.forgotten]
+        if not reading.retain or self.journal is None or not told or len(told) < len(reading.rows):
+            return
+        unit, root = reading.found, reading.found.root
+        try:
+            if is_database(unit.path):
+                return
+            for file in unit.files:
+                if not file.exists():
+                    continue
+                name = os.path.relpath(file, root) if file != root else file.name
+                kept = self.journal.originals.keep(
+                    unit.format, reading.unit.place, name, file, told, grown=not reading.restart
+                )
+                for _ in kept:
+                    yield self.progress
+                    if stopped():
+                        return
+        except OSError as exc:  # it vanished or may not be read any more: the next look says so
+            logger.info("a log could not be kept: %s", type(exc).__name__)
 
     def _begin(self, change: Changed) -> UnitReading | None:
         unit = None if change.unit is None else self.catalog.units.get(change.unit.unit_id)

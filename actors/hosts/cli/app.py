@@ -40,6 +40,7 @@ _COMMANDS = {
     "sources": "logs",
     "doctor": "logs",
     "forget": "logs",
+    "retained": "retained",
     "sessions": "lookup",
     "search": "lookup",
     "events": "lookup",

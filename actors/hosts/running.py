@@ -17,6 +17,7 @@ from ..serve import Serving, open_edge
 from ..server import WebSocketServer
 from ..server_config import ServerConfig
 from ..service import open_service
+from .collecting import calm_collector
 
 logger = logging.getLogger(__name__)
 
@@ -49,6 +50,7 @@ async def run_server(
         async with open_edge(service, edge(data_dir / TOKEN_FILE)) as server:
             serving = Serving(service, server)
             await service.announce(serving.url)
+            calm_collector()
             ready(serving.url, data_dir / OPERATOR_FILE, os.getpid())
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(_obey_signals, serving, grace_s)

@@ -21,6 +21,7 @@ import trio
 import trio_websocket as ws
 
 from ...actors.config import ServiceConfig, Source
+from ...actors.hosts.collecting import calm_collector
 from ...actors.serve import Serving, serve
 from ...actors.server_config import ServerConfig
 from ...storage.tokens import StoredToken, hash_token
@@ -71,6 +72,7 @@ async def _serve(data_dir: str, log_root: str | None = None) -> None:
     edge = ServerConfig(tokens=(_OPERATOR,), connections_max=4096)
     async with trio.open_nursery() as nursery:
         serving: Serving = await nursery.start(serve, config, edge)
+        calm_collector()  # as the shipped host does
         await _until_told(serving.url)
         serving.stop(grace_s=0.5)
 
@@ -95,6 +97,7 @@ async def _echo(answer_bytes: int) -> None:
             receive_buffer_size=config.receive_buffer_bytes, max_message_size=config.frame_bytes,
         )  # fmt: skip
         server: ws.WebSocketServer = await nursery.start(listen)
+        calm_collector()  # as the service beside it does
         await _until_told(f"ws://127.0.0.1:{server.port}")
         nursery.cancel_scope.cancel()
 

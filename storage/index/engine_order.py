@@ -11,11 +11,9 @@ from __future__ import annotations
 import math
 from typing import Final
 
-import attrs
-
 from ..sqlite import Connection, Row
 from .schema import BLOCK_BITS, TAG
-from .scope import Sql, numbers
+from .scope import Matching, Sql, numbers
 
 SCORE: Final = "bm25(fts, 1.0, 0.0, 1.0, 0.0)"
 COLUMNS: Final = "d.doc, d.seq, d.time, d.type, d.surface, d.prompt, d.chars"
@@ -33,14 +31,6 @@ def length_class(chars: int) -> int:
 def length_token(chars: int) -> str:
     """The token that tells a document's length class, in ``parts``."""
     return f"{TAG}l{length_class(chars)}"
-
-
-@attrs.frozen
-class Matching:
-    """A phrase in a scope: the expression, and the condition on ``f.rowid``."""
-
-    expression: str
-    rows: Sql
 
 
 class EngineOrder:

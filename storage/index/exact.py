@@ -19,12 +19,13 @@ from ...protocol.cursor import Position
 from ...protocol.tokens import can_overlap, count_phrase, lower_ascii, prepare
 from ..sqlite import Row
 from .counting import may_count
-from .engine_order import COLUMNS, EngineOrder, Matching
+from .engine_order import COLUMNS, EngineOrder
 from .literal import literal_pattern
 from .looking import Looking
 from .query_words import PHRASE_TOKENS_MAX, phrase_match
 from .ranked import Group, Hit, Keys, passes
-from .scope import Sql
+from .rare_tokens import held_by_rare
+from .scope import Matching, Sql, hits_up_to
 
 FEW_HITS: Final = 1_000
 """Up to so many hits inside one session are counted in their texts, about 10 us each; the engine's score
@@ -36,6 +37,9 @@ FEW_TAGGED: Final = 40
 """Hits in the workspace that are counted in their texts, where the pass would be over many more."""
 LOOKED_UP_MAX: Final = 4_000
 """Hits whose lengths are looked up one by one, 0.5 us each; more are first thinned out (engine_order)."""
+LONG_PHRASE: Final = 3
+"""Tokens of a phrase from which on its rarer tokens are looked at first."""
+READ_TOGETHER: Final = 256
 LITERAL_ROWS: Final = 2_000
 """Best hits whose texts are checked for the query's symbols (SPEC 16.2.3)."""
 _LITERAL_FETCH: Final = 20_000
@@ -62,8 +66,9 @@ class ExactSearch:
         """
         if self._counted is not None:
             return self._counted, True
-        if self._must_count():
-            self._counted = self._literal_first(self._by_text())
+        few = self._few_hits()
+        if few is not None:
+            self._counted = self._literal_first(self._by_text(few))
             return self._counted, True
         hits, complete = self._by_engine(max(size, _LITERAL_FETCH) if self.literal else size)
         return self._literal_first(hits), complete
@@ -79,17 +84,25 @@ class ExactSearch:
             self._settled(order.joined(matching, self.looking.scope.events, -1), True)[0]
         )
 
-    def _must_count(self) -> bool:
-        if can_overlap(self.phrase) or len(self.phrase) > PHRASE_TOKENS_MAX:
-            return True
-        if not may_count(self.looking.connection):
-            return True
+    def _few_hits(self) -> Matching | None:
+        """What to match if the matches are to be counted in their texts, None if the engine is to count."""
         scope = self.looking.scope
+        own = self._plain if scope.tags is None else self._tagged
+        if can_overlap(self.phrase) or len(self.phrase) > PHRASE_TOKENS_MAX:
+            return self._held_by_rare or own
+        if not may_count(self.looking.connection):
+            return own
         if scope.inside:
-            return self._hits_up_to(FEW_HITS + 1, self._plain) <= FEW_HITS
+            return own if self._hits_up_to(FEW_HITS + 1, own) <= FEW_HITS else None
+        if len(self.phrase) >= LONG_PHRASE and self._held_by_rare is not None:
+            return self._held_by_rare
         if scope.tags is None or self._hits_everywhere < TAGS_FROM_HITS:
-            return False
-        return self._hits_up_to(FEW_TAGGED + 1, self._tagged) <= FEW_TAGGED
+            return None
+        return own if self._hits_up_to(FEW_TAGGED + 1, own) <= FEW_TAGGED else None
+
+    @cached_property
+    def _held_by_rare(self) -> Matching | None:
+        return held_by_rare(self.looking, self.phrase[:PHRASE_TOKENS_MAX])
 
     @cached_property
     def _hits_everywhere(self) -> int:
@@ -97,11 +110,7 @@ class ExactSearch:
         return self._hits_up_to(TAGS_FROM_HITS, Matching(self._plain.expression, Sql()))
 
     def _hits_up_to(self, limit: int, matching: Matching) -> int:
-        row = self.looking.connection.execute(
-            f"SELECT count(*) FROM (SELECT 1 FROM fts AS f WHERE fts MATCH ?{matching.rows.text} LIMIT ?)",
-            (matching.expression, *matching.rows.values, limit),
-        ).fetchone()
-        return 0 if row is None else int(row[0])
+        return hits_up_to(self.looking.connection, limit, matching)
 
     @property
     def _plain(self) -> Matching:
@@ -122,7 +131,10 @@ class ExactSearch:
     def _by_engine(self, size: int) -> tuple[list[Hit], bool]:
         order = EngineOrder(self.looking.connection, self.prompts_last)
         matching, events = self._matching(), self.looking.scope.events
-        if events.text != "TRUE" or self._hits_up_to(LOOKED_UP_MAX + 1, matching) <= LOOKED_UP_MAX:
+        hits = LOOKED_UP_MAX if events.text != "TRUE" else self._hits_up_to(LOOKED_UP_MAX + 1, matching)
+        if not hits:
+            return [], True
+        if hits <= LOOKED_UP_MAX:
             found = order.joined(matching, events, size)
             return self._settled(found, len(found) < size)
         scored = order.by_score(matching, size)
@@ -155,16 +167,17 @@ class ExactSearch:
                 hits.pop()
         return hits, complete
 
-    def _by_text(self) -> list[Hit]:
+    def _by_text(self, matching: Matching) -> list[Hit]:
         scope = self.looking.scope
-        matching = self._plain if scope.tags is None else self._tagged
         found = self.looking.connection.execute(
             f"SELECT {COLUMNS} FROM fts AS f CROSS JOIN doc AS d ON d.doc = f.rowid"
             f" WHERE fts MATCH ?{matching.rows.text} AND {scope.events.text} ORDER BY f.rowid",
             (matching.expression, *matching.rows.values, *scope.events.values),
         ).fetchall()
         hits = []
-        for row in found:
+        for at, row in enumerate(found):
+            if at % READ_TOGETHER == 0:
+                self.looking.load_texts(later[0] for later in found[at : at + READ_TOGETHER])
             count = self._count(self.looking.text(row[0]))
             if count:  # a phrase longer than what the engine was given may still differ
                 hits.append(self._hit(row, count, self.looking.sid_of(row[0])))

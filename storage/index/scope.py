@@ -44,6 +44,23 @@ class Sql:
         return Sql(self.text + other.text, self.values + other.values)
 
 
+@attrs.frozen
+class Matching:
+    """A full-text expression in a scope, with the condition on ``f.rowid``."""
+
+    expression: str
+    rows: Sql
+
+
+def hits_up_to(connection: Connection, limit: int, matching: Matching) -> int:
+    """How many documents match, at most ``limit``."""
+    row = connection.execute(
+        f"SELECT count(*) FROM (SELECT 1 FROM fts AS f WHERE fts MATCH ?{matching.rows.text} LIMIT ?)",
+        (matching.expression, *matching.rows.values, limit),
+    ).fetchone()
+    return 0 if row is None else int(row[0])
+
+
 def any_of(column: str, values: Iterable[str | None]) -> Sql:
     """``column`` is one of ``values``, None meaning null; no values match nothing (SPEC 5.1)."""
     given = list(values)

@@ -138,6 +138,9 @@ class Writer:
         before = self.find(key)
         if before is not None and before.state == state:
             return before.sid
+        if before is not None and _only_grew(before.state, state):
+            self.grow(before.sid, state)
+            return before.sid
         execute = self._connection.execute
         execute("INSERT OR IGNORE INTO source VALUES(?, 1)", (key.source,))
         header = state.header
@@ -282,6 +285,19 @@ class Writer:
         size = BULK_HASH_BYTES if on else USUAL_HASH_BYTES
         for table in ("fts", "span"):
             self._connection.execute(f"INSERT INTO {table}({table}, rank) VALUES('hashsize', ?)", (size,))
+
+
+def _only_grew(before: SessionState, after: SessionState) -> bool:
+    """Whether nothing but what no query looks into changed: setting a column rewrites every index over it."""
+    return (
+        before.header == after.header
+        and before.rank == after.rank
+        and before.error == after.error
+        and before.durable == after.durable
+        and before.persisted == after.persisted
+        and before.inherited == after.inherited
+        and before.losses == after.losses
+    )
 
 
 def _same_standing(before: SessionState, after: SessionState) -> bool:

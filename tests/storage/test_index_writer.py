@@ -378,3 +378,22 @@ def test_parents_and_children_are_found_near_before_far(index: IndexFile) -> Non
         }  # fmt: skip
         assert [s.sid for s in index.reader.children(near)] == [child]
         assert [s.sid for s in index.reader.children(far)] == [cousin]
+
+
+def test_a_session_that_only_grew_rewrites_none_of_its_index_entries(tmp_path: Path) -> None:
+    with open_index(tmp_path / "index.db") as index:
+        index.connection.execute("PRAGMA wal_autocheckpoint=0").fetchall()
+        # so that indexes over what a state holds are pages of their own, not the table's
+        for number in range(40):
+            index.put(SessionKey("journal", "", f"o{number}"), state(f"o{number}"))
+        index.put(KEY, state("s", length=1))
+        log = Path(f"{index.path}-wal")
+        written = []
+        for changed in (state("s", length=2), state("s", length=2, losses=1)):
+            before = log.stat().st_size
+            index.put(KEY, changed)
+            written.append(log.stat().st_size - before)
+            found = index.writer.find(KEY)
+            assert found is not None
+            assert found.state == changed
+        assert written[0] < written[1]

@@ -191,6 +191,7 @@ class ServiceMachine(RuleBasedStateMachine):
                 receipt = answer.value["receipt"]
                 assert receipt["sessions_in_reach"] == len(self.model.seen(workspaces))
                 assert receipt["unread"] == []
+                self.model.reconciled()
 
     @precondition(lambda self: not self.closed)
     @rule(who=askers, limit=st.integers(1, 2))
@@ -215,6 +216,7 @@ class ServiceMachine(RuleBasedStateMachine):
         for who in REACH:
             answer = self.ask("search_sessions", who, query="fox", limit=1)
             cursors[who] = answer.value.get("next_cursor")
+        self.model.reconciled()
         before = self.model.moves.copy()
         self.model.unsure.clear()
         {

@@ -32,7 +32,7 @@ class ServiceModel:
 
     ``moves``: how often something happened, for everybody and for each workspace: what a cursor is tied to.
     ``unsure``: where something happened that may count or not. ``meanwhile``: the workspaces in which a
-    store changed while it was not mounted, by store.
+    store changed and no search has seen it yet, by store.
     """
 
     published: dict[Key, list[str]] = attrs.field(factory=dict)
@@ -56,8 +56,12 @@ class ServiceModel:
             self.moved(key[1])
         elif store in self.mounted:
             self.unsure |= {None, key[1]}
-        else:
-            self.meanwhile.setdefault(store, set()).add(key[1])
+        self.meanwhile.setdefault(store, set()).add(key[1])
+
+    def reconciled(self) -> None:
+        """A search went through: the index knows what the mounted stores hold."""
+        for store in self.mounted:
+            self.meanwhile.pop(store, None)
 
     def moved_everywhere_of(self, store: str) -> None:
         """A mount or unmount: the whole corpus, and each workspace that sees a session of the store.
@@ -66,7 +70,7 @@ class ServiceModel:
         move: it does when the store's rows are new to the index, and not when they were known before.
         """
         self.moves[None] += 1
-        self.unsure |= self.meanwhile.pop(store, set())
+        self.unsure |= self.meanwhile.get(store, set())
         for key in self.stores[store]:
             if self.answered_elsewhere(store, key):
                 self.unsure.add(key[1])

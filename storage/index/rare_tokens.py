@@ -2,7 +2,7 @@
 
 The engine walks the postings of every token of a phrase, those of ``the`` each time it occurs: for ten
 words over a million events up to 69 ms, to find that they stand nowhere in this order. A few of the rarer
-ones tell the same in 1 to 4 ms, and what they leave is looked for in the texts.
+ones tell the same in 1 to 7 ms, and what they leave is looked for in the texts.
 
 What is chosen here decides what is fastest, never what is found.
 """
@@ -19,11 +19,13 @@ from .query_words import phrase_match
 from .schema import BLOCK_BITS, BLOCK_DOCUMENTS
 from .scope import Matching, Sql, hits_up_to
 
-SAMPLE_BLOCKS: Final = 140
-"""The newest blocks, 20,000 documents at 144 a session, tell which tokens are rare: 0.2 ms a token."""
-SAMPLE_HITS_MAX: Final = 2_000
-FEW_EXPECTED: Final = 30
-"""Documents that tokens should leave if they occurred independently of each other."""
+SAMPLE_BLOCKS: Final = 35
+"""The newest blocks, 5,000 documents at 144 a session, tell which tokens are rare: at most 0.2 ms a token."""
+SAMPLE_HITS_MAX: Final = 50_000
+"""Long sessions make the sample larger."""
+FEW_EXPECTED: Final = 3_000
+"""Documents that tokens would leave if they occurred independently of each other, from which on it is tried.
+Neighbours leave far fewer; a try that fails ends at ``FEW_HELD`` hits, after 0.1 to 1 ms."""
 FEW_HELD: Final = 100
 """Documents that hold the rarer tokens and are read to see whether they hold the phrase, 30 us each."""
 
@@ -39,7 +41,6 @@ def held_by_rare(looking: Looking, phrase: Sequence[str]) -> Matching | None:
             matching = _holding(looking, phrase, chosen)
             if hits_up_to(looking.connection, FEW_HELD + 1, matching) <= FEW_HELD:
                 return matching
-            # Parts of one identifier come together; the next token tells more
     return None
 
 

@@ -39,6 +39,7 @@ class ServiceConfig:
 
     ``data_dir`` None keeps journal and index in memory: nothing survives the service.
     ``sources`` are the logs to read; the embedded service reads none unless told.
+    ``retain``: copies of all of them are kept, history outlives its source; else of those that say so.
     ``path`` names the index file; by default ``index.db`` in ``data_dir``.
     ``spill_retention``: how long and how much of the results above ``max_inline_bytes`` is kept.
     ``canonical_workspaces``: spellings of one folder (links, trailing slash, drive letter's case, a git

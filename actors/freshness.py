@@ -54,12 +54,16 @@ class _Round:
 
 @attrs.define(eq=False)
 class Freshness:
-    """Owner task: ``run``. ``ensure`` and ``refresh`` may be called from any task of the loop."""
+    """Owner task: ``run``. ``ensure`` and ``refresh`` may be called from any task of the loop.
+
+    ``retain``: sources added later are kept copies of, too.
+    """
 
     storage: StorageActor
     reconciler: Reconciler
     sources: tuple[Source, ...]
     watch: bool
+    retain: bool = False
     _next: _Round = attrs.field(factory=_Round, init=False)
     _running: _Round | None = attrs.field(default=None, init=False)
     _wanted: trio.Event = attrs.field(factory=trio.Event, init=False)
@@ -152,7 +156,7 @@ class Freshness:
         """Read one more source from now on. Raises: QueryError INVALID_CONFIG: no such format."""
         if format_name not in READERS:
             raise QueryError(Code.INVALID_CONFIG, f"no reader for the format {format_name!r}")
-        source = Source(format=format_name, root=Path(path))
+        source = Source(format=format_name, root=Path(path), retain=self.retain)
         if source not in self.sources:
             self.sources = (*self.sources, source)
         specs = [_spec(item) for item in self.sources]

@@ -104,8 +104,9 @@ def _build(config: ServiceConfig, mounted: Mounted, storage: StorageActor) -> Ho
     freshness = Freshness(
         storage,
         Reconciler(storage, live, mounted, visibility, workers),
-        sources=config.sources,
+        sources=tuple(attrs.evolve(one, retain=one.retain or config.retain) for one in config.sources),
         watch=config.watch,
+        retain=config.retain,
     )
     search = SearchActor(
         concurrency=config.search_concurrency,

@@ -1,5 +1,6 @@
-"""The service bench: ``python -m session_query.bench.service [--quick] [--json] [CASE ...]``.
+"""The service bench: ``python -m session_query.bench.service [--quick] [--json] [--out DIR] [CASE ...]``.
 
+``--out`` also writes ``service-SCALE.md`` and ``.json`` (with the cases in the name if some were chosen).
 Everything runs on loopback, with data in a temporary directory, and ends with the program.
 """
 
@@ -16,7 +17,7 @@ from typing import Final
 import trio
 
 from . import appending, memory, reading, searching, soak, starting, wire
-from .measuring import FULL, QUICK, SMOKE, Row, Scale
+from .measuring import FULL, QUICK, SMOKE, Row, Scale, machine
 from .report import as_json, as_markdown, print_rows
 
 Case = Callable[[Path, Scale], Awaitable[list[Row]]]
@@ -32,6 +33,7 @@ CASES: Final[dict[str, Case]] = {
     "connections": wire.measure_connections,
     "memory": memory.measure,
     "load": soak.measure_load,
+    "soak-minute": soak.measure_minute,
     "soak": soak.measure_soak,
 }
 
@@ -54,19 +56,28 @@ def main() -> int:
     parser.add_argument("--smoke", action="store_true", help="tiny sizes: only to see that all of it runs")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--markdown", action="store_true")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="also write table and JSON there")
     parser.add_argument("--dir", type=Path, help="where the data lies while the bench runs")
     given = parser.parse_args()
     unknown = [name for name in given.cases if name not in CASES]
     if unknown:
         parser.error(f"no such case: {', '.join(unknown)}")
     scale = SMOKE if given.smoke else QUICK if given.quick else FULL
+    shape = machine()
     rows = trio.run(run_cases, given.cases or list(CASES), scale, given.dir)
+    shape["load_after"] = machine()["load_1min"]
+    encoded = json.dumps(as_json(rows, scale.name, shape), indent=2)
+    if given.out is not None:
+        given.out.mkdir(parents=True, exist_ok=True)
+        name = "-".join(["service", scale.name, *given.cases])
+        (given.out / f"{name}.md").write_text(as_markdown(rows, scale.name, shape), "utf-8")
+        (given.out / f"{name}.json").write_text(encoded + "\n", "utf-8")
     if given.json:
-        print(json.dumps(as_json(rows, scale.name), indent=2))
+        print(encoded)
     elif given.markdown:
-        print(as_markdown(rows, scale.name))
+        print(as_markdown(rows, scale.name, shape))
     else:
-        print_rows(rows)
+        print_rows(rows, shape)
     return 1 if any(row.holds is False for row in rows) else 0
 
 

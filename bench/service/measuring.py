@@ -6,20 +6,23 @@ is taken inside one round, of two measurements that saw the same machine, and th
 
 from __future__ import annotations
 
+import datetime
 import gc
 import os
 import platform
 import statistics
+import subprocess
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final, Literal, TypeAlias
 
 import attrs
 
+from ...storage import sqlite
+
 PAGE_BYTES: Final = 4096
-TICK_S: Final = 1 / os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 0.01
 
 Bound = Literal["at most", "at least"]
 
@@ -80,20 +83,21 @@ class Scale:
     build_mb: float
     load_s: float
     soak_s: float
+    minute_s: float
 
 
 FULL: Final = Scale(
     name="full", rounds=7, appends=300, long_session=10_000, reads=2_000, requests=2_000,
     stored_sessions=10_000, search_events=200_000, cancels=60, connections=1_000, build_mb=64.0,
-    load_s=30.0, soak_s=600.0,
+    load_s=30.0, soak_s=600.0, minute_s=60.0,
 )  # fmt: skip
 QUICK: Final = Scale(
     name="quick", rounds=3, appends=100, long_session=2_000, reads=500, requests=300, stored_sessions=300,
-    search_events=10_000, cancels=12, connections=100, build_mb=4.0, load_s=5.0, soak_s=5.0,
+    search_events=10_000, cancels=12, connections=100, build_mb=4.0, load_s=5.0, soak_s=5.0, minute_s=5.0,
 )  # fmt: skip
 SMOKE: Final = Scale(
     name="smoke", rounds=2, appends=8, long_session=100, reads=20, requests=12, stored_sessions=8,
-    search_events=300, cancels=2, connections=4, build_mb=0.2, load_s=0.5, soak_s=1.0,
+    search_events=300, cancels=2, connections=4, build_mb=0.2, load_s=0.5, soak_s=1.0, minute_s=1.0,
 )  # fmt: skip
 """Only to see that every case runs."""
 
@@ -130,9 +134,13 @@ def percentile(values: Sequence[float], share: float) -> float:
 
 
 def process_cpu_s(pid: int) -> float:
-    """User and system seconds of another process so far, in ticks of 10 ms."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) * TICK_S
+    """Seconds that the threads of another process have run so far, as its scheduler counts them, in ns.
+
+    Not the ticks of 10 ms in ``stat``: a quick round is twenty of them, and its ratio was off by a third.
+    Threads that have ended are missing; those of a service at work stay.
+    """
+    threads = Path(f"/proc/{pid}/task").glob("*/schedstat")
+    return sum(int(thread.read_text().split()[0]) for thread in threads) / 1e9
 
 
 def resident_bytes(pid: int) -> int:
@@ -148,12 +156,27 @@ def peak_bytes(pid: int) -> int:
     return 0
 
 
-def machine() -> dict[str, str | int | float]:
-    """What the numbers were measured on."""
+Machine: TypeAlias = "dict[str, str | int | float]"
+
+
+def machine() -> Machine:
+    """What the numbers are measured on, and when."""
     return {
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "commit": _commit(),
         "cores": os.cpu_count() or 0,
         "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1),
         "python": platform.python_version(),
+        "sqlite": f"{'.'.join(map(str, sqlite.VERSION))} ({sqlite.LIBRARY})",
         "system": f"{platform.system()} {platform.machine()}",
         "load_1min": round(os.getloadavg()[0], 2),
     }
+
+
+def _commit() -> str:
+    """The commit of the tree the bench stands in, if it stands in one."""
+    command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"

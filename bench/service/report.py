@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import attrs
 
 from ...protocol.json_value import JSON
-from .measuring import Row, Spread, machine
+from .measuring import Machine, Row, Spread, machine
 
 _VERDICTS = {True: "holds", False: "MISSED", None: ""}
 
@@ -40,29 +40,40 @@ def cells(row: Row) -> list[str]:
 HEADINGS = ("case", "what", "unit", "ours", "floor", "ratio", "gate", "", "note")
 
 
-def print_rows(rows: Sequence[Row]) -> None:
-    """A table on standard output."""
+def print_rows(rows: Sequence[Row], shape: Machine | None = None) -> None:
+    """A table on standard output. ``shape``: the machine, by default as it is now."""
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(*HEADINGS, title=f"session-query, service bench: {machine()}")
+    table = Table(*HEADINGS, title=f"session-query, service bench: {shape or machine()}")
     for row in rows:
         table.add_row(*cells(row))
     Console(width=220).print(table)
 
 
-def as_json(rows: Sequence[Row], scale: str) -> JSON:
+def as_json(rows: Sequence[Row], scale: str, shape: Machine | None = None) -> JSON:
     """Everything, with the machine."""
     return {
         "scale": scale,
-        "machine": dict(machine()),
+        "machine": dict(shape or machine()),
         "rows": [attrs.asdict(row) | {"holds": row.holds} for row in rows],
     }
 
 
-def as_markdown(rows: Sequence[Row], scale: str) -> str:
-    """The same as a Markdown table, for ``bench/results/``."""
-    shape = ", ".join(f"{name} {value}" for name, value in machine().items())
-    lines = [f"Scale {scale}. {shape}.", "", "| " + " | ".join(HEADINGS) + " |", "|---" * len(HEADINGS) + "|"]
+def as_markdown(rows: Sequence[Row], scale: str, shape: Machine | None = None) -> str:
+    """The same as a page for ``bench/results/``: when, on what, the table, the gates that were missed."""
+    told = shape or machine()
+    lines = [
+        "# The service under work",
+        "",
+        f"Measured on {told['date']} by `python -m session_query.bench.service`,",
+    ]
+    lines += [f"scale {scale}. " + ", ".join(f"{name} {value}" for name, value in told.items()) + ".", ""]
+    lines += ["Median [least–greatest] of the rounds; a ratio is taken inside each round.", ""]
+    lines += ["| " + " | ".join(HEADINGS) + " |", "|---" * len(HEADINGS) + "|"]
     lines += ["| " + " | ".join(cell.replace("|", "\\|") for cell in cells(row)) + " |" for row in rows]
+    judged = [row for row in rows if row.holds is not None]
+    missed = [row for row in judged if row.holds is False]
+    lines += ["", f"Gates: {len(judged) - len(missed)} of {len(judged)} held."]
+    lines += [f"- missed: {row.case}, {row.what}: {spread(row.ratio or row.ours)}" for row in missed]
     return "\n".join(lines) + "\n"

@@ -68,8 +68,14 @@ async def measure_load(directory: Path, scale: Scale) -> list[Row]:
 
 
 async def measure_soak(directory: Path, scale: Scale) -> list[Row]:
-    """50 appending sessions and 20 searching callers for a while."""
+    """50 appending sessions and 20 searching callers for ten minutes."""
     return await _measured("soak", directory, Plan(runtimes=50, agents=20, idle=0, seconds=scale.soak_s))
+
+
+async def measure_minute(directory: Path, scale: Scale) -> list[Row]:
+    """The same for one minute."""
+    plan = Plan(runtimes=50, agents=20, idle=0, seconds=scale.minute_s)
+    return await _measured("soak-minute", directory, plan)
 
 
 async def _measured(case: str, directory: Path, plan: Plan) -> list[Row]:

@@ -16,7 +16,7 @@ from session_query.bench.service.__main__ import CASES, run_cases
 from session_query.bench.service.measuring import SMOKE, Row, Spread, percentile, ratios
 from session_query.bench.service.report import as_json, as_markdown, cells, number
 
-SCALE = attrs.evolve(SMOKE, soak_s=0.5, load_s=0.5)
+SCALE = attrs.evolve(SMOKE, soak_s=0.5, minute_s=0.5, load_s=0.5)
 
 
 @pytest.mark.slow
@@ -33,13 +33,18 @@ async def test_every_case_gives_rows(case: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_command_prints_json_and_knows_its_cases() -> None:
+def test_the_command_prints_json_and_knows_its_cases(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "session_query.bench.service", "--smoke", "--json", "start"]
+    command += ["--out", str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     told = json.loads(done.stdout)
     assert told["scale"] == "smoke"
     assert {row["case"] for row in told["rows"]} == {"start"}
     assert done.returncode == int(any(row["holds"] is False for row in told["rows"]))
+    kept = json.loads((tmp_path / "service-smoke-start.json").read_text("utf-8"))
+    assert kept == told
+    assert {"date", "commit", "cores", "sqlite", "load_1min", "load_after"} <= kept["machine"].keys()
+    assert kept["machine"]["date"] in (tmp_path / "service-smoke-start.md").read_text("utf-8")
     done = subprocess.run([*command[:3], "nonsense"], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 2
     assert "no such case" in done.stderr
@@ -63,5 +68,7 @@ def test_numbers_for_people() -> None:
     assert ratios([2.0, 9.0], [1.0, 3.0]) == Spread(2.5, 2.0, 3.0)
     row = Row(case="c", what="a | b", unit="ms", ours=Spread(1, 1, 2), ratio=Spread(1, 1, 1), gate=1.5)
     assert cells(row)[6:8] == ["≤ 1.5×", "holds"]
-    assert "a \\| b" in as_markdown([row], "full")
+    page = as_markdown([row, attrs.evolve(row, gate=0.5, what="slow")], "full")
+    assert "a \\| b" in page
+    assert "Gates: 1 of 2 held.\n- missed: c, slow: 1\n" in page
     assert isinstance(as_json([row], "full"), dict)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from typing import NamedTuple
 
 import attrs
 
@@ -17,6 +18,17 @@ from .schema import BLOCK_BITS, BLOCK_MASK
 from .scope import Scope, Sql, numbers
 
 
+class Doc(NamedTuple):
+    """What is filtered and ranked by, of one document."""
+
+    seq: int
+    time: int
+    type: int
+    surface: int
+    prompt: int
+    chars: int
+
+
 @attrs.define(eq=False)
 class Looking:
     """Shared by the tiers of one search. ``tools``: copies and sub-agents are folded (SPEC 16.9)."""
@@ -28,6 +40,7 @@ class Looking:
     tools: bool
     remembered: Remembered = attrs.field(factory=Remembered, kw_only=True)
     families: Families = attrs.field(init=False)
+    _docs: dict[int, Doc] = attrs.field(factory=dict, init=False)
     _types: dict[int, str] = attrs.field(factory=dict, init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -66,6 +79,25 @@ class Looking:
     def text(self, row: int) -> str:
         """A document's text."""
         return self.bodies.text(row)
+
+    def doc(self, row: int) -> Doc:
+        """A document's own row."""
+        found = self._docs.get(row)
+        if found is None:
+            self.load_docs((row,))
+            found = self._docs[row]  # a posting's document exists in the same snapshot
+        return found
+
+    def load_docs(self, rows: Iterable[int]) -> None:
+        """Read the rows of many documents at once."""
+        missing = [row for row in rows if row not in self._docs]
+        if missing:
+            found = self.connection.execute(
+                "SELECT d.doc, d.seq, d.time, d.type, d.surface, d.prompt, d.chars"
+                " FROM json_each(?) AS j CROSS JOIN doc AS d ON d.doc = j.value",
+                (numbers(missing),),
+            ).fetchall()
+            self._docs.update((row[0], Doc(*row[1:])) for row in found)
 
     def load_texts(self, rows: Iterable[int]) -> None:
         """Read the texts of many documents at once: those that a page shows."""

@@ -7,7 +7,7 @@ scored from their texts and come first; the others follow in the order of their 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import reduce
 from heapq import nsmallest
 from itertools import islice, pairwise
@@ -70,6 +70,7 @@ class RelaxedSearch:
         self._taken = taken
         self._copies: set[int] = set()
         self._informative = frozenset(evidence.informative)
+        self._full = evidence.mask_of(evidence.informative)
         order = [n for n in evidence.words.order if n in self._informative]
         pairs = [(a, b) for a, b in pairwise(order) if a != b]
         self.matcher = TextMatcher(evidence.words.words, pairs)
@@ -80,7 +81,7 @@ class RelaxedSearch:
     def sessions(self, match: Match, want: int, after: Position | None) -> Iterator[tuple[Tier, list[Group]]]:
         """Each tier with its sessions after ``after``, best first, until ``want`` are given."""
         candidates = self._candidates()
-        full = self._evidence.mask_of(self._evidence.informative)
+        full = self._full
         with_all = self._sessions_with_all()
         tiers: dict[Tier, list[_Candidate]] = {"words": [], "session": [], "some": []}
         for candidate in candidates:
@@ -160,6 +161,7 @@ class RelaxedSearch:
             candidate = found.get(sid)
             if candidate is None or not looking.families.origins(sid):
                 continue
+            looking.load_docs(candidate.rows)
             copies = {row for row in candidate.rows if looking.root(self._hit(row, ())) is None}
             self._copies |= copies
             candidate.rows = [row for row in candidate.rows if row not in copies]
@@ -184,8 +186,13 @@ class RelaxedSearch:
         looking = self._looking
         candidates.sort(key=lambda candidate: (-candidate.rough, candidate.sid))
         scored: list[tuple[Keys, Keys, Hit, int]] = []
-        for candidate in candidates[:FINE_SESSIONS]:
-            rows = with_all[candidate.sid] if tier == "words" else candidate.rows
+        best = [
+            (candidate, self._best(with_all[candidate.sid] if tier == "words" else candidate.rows))
+            for candidate in candidates[:FINE_SESSIONS]
+        ]
+        self._load(row for _, rows in best for row in rows)
+        looking.families.load(candidate.sid for candidate, _ in best)
+        for candidate, rows in best:
             keys, hit = self._fine(candidate, rows)
             root = looking.families.root(hit.sid) if looking.tools else hit.sid
             scored.append(((*keys, *looking.tie(root)), looking.tie(hit.sid), hit, root))
@@ -204,24 +211,30 @@ class RelaxedSearch:
                 self._taken.add(root)
                 yield Group(root, hit.keys, hit, {hit.sid: hit})
 
+    def _best(self, rows: Sequence[int]) -> Sequence[int]:
+        """The most promising events of a session."""
+        if len(rows) <= EVENTS_EACH:
+            return rows
+        weight_of, masks, full = self._evidence.weight_of, self._evidence.masks, self._full
+        return nsmallest(EVENTS_EACH, rows, key=lambda row: (-weight_of(masks.get(row, full)), -row))
+
+    def _load(self, rows: Iterable[int]) -> None:
+        """Read what scoring some events takes, in two statements."""
+        wanted = list(rows)
+        self._looking.load_docs(wanted)
+        self._looking.load_texts(wanted)
+
     def _fine(self, candidate: _Candidate, rows: Iterable[int]) -> tuple[Keys, Hit]:
         """Score a session from the texts of its most promising events."""
-        evidence = self._evidence
-        full = evidence.mask_of(evidence.informative)
-        masks = evidence.masks
-        best = sorted(rows, key=lambda row: (-evidence.weight_of(masks.get(row, full)), -row))[:EVENTS_EACH]
-        scored = sorted(self._scored(row, masks.get(row, full)) for row in best)
+        masks = self._evidence.masks
+        scored = sorted(self._scored(row, masks.get(row, self._full)) for row in rows)
         score = session_score([-negative for negative, _, _, _ in scored], candidate.held)
         _, time, _, row = scored[0]
         return (0, -rounded(score), time), self._hit(row, (0, -rounded(score), time))
 
     def _scored(self, row: int, mask: int) -> tuple[float, int, int, int]:
         """(negative score, negative time, negative seq, row) of one event."""
-        found = self._looking.connection.execute(
-            "SELECT seq, time, prompt, chars FROM doc WHERE doc = ?", (row,)
-        ).fetchone()
-        assert found is not None, "a posting's document exists in the same snapshot"
-        seq, time, prompt, chars = found
+        doc = self._looking.doc(row)
         evidence = self._evidence
         text = self._looking.text(row)
         match = self.matcher.match(text)
@@ -229,9 +242,11 @@ class RelaxedSearch:
         for number in evidence.informative:
             if mask >> number & 1:
                 counts.setdefault(number, 1)
-        ratio = chars / evidence.totals.mean_chars if evidence.totals.mean_chars else 1.0
-        score = event_score(evidence.weights, counts, match.pairs, ratio, speaker_share(bool(prompt), text))
-        return -rounded(score), -time, -seq, row
+        ratio = doc.chars / evidence.totals.mean_chars if evidence.totals.mean_chars else 1.0
+        score = event_score(
+            evidence.weights, counts, match.pairs, ratio, speaker_share(bool(doc.prompt), text)
+        )
+        return -rounded(score), -doc.time, -doc.seq, row
 
     def _rough(self, candidate: _Candidate, rows: Iterable[int]) -> Hit:
         masks = self._evidence.masks
@@ -244,12 +259,8 @@ class RelaxedSearch:
         return max((candidate.held for candidate in candidates), default=0.0) < NEGLIGIBLE * full
 
     def _hit(self, row: int, keys: Keys) -> Hit:
-        found = self._looking.connection.execute(
-            "SELECT seq, time, type, surface FROM doc WHERE doc = ?", (row,)
-        ).fetchone()
-        assert found is not None, "a posting's document exists in the same snapshot"
-        seq, time, kind, surface = found
-        return Hit(row, self._looking.sid_of(row), seq, time, kind, surface, keys)
+        doc = self._looking.doc(row)
+        return Hit(row, self._looking.sid_of(row), doc.seq, doc.time, doc.type, doc.surface, keys)
 
     # -- inside one session --
 
@@ -281,9 +292,10 @@ class RelaxedSearch:
 
     def _ordered(self, rows: Iterable[int]) -> Iterator[Hit]:
         evidence = self._evidence
-        full = evidence.mask_of(evidence.informative)
+        full = self._full
         masks = evidence.masks
         rough = sorted((-rounded(evidence.weight_of(masks.get(row, full))), -row) for row in rows)
+        self._load(-row for _, row in rough[:FINE_EVENTS])
         fine = sorted(self._scored(-row, masks.get(-row, full)) for _, row in rough[:FINE_EVENTS])
         for score, time, seq, row in fine:
             yield self._hit(row, (0, score, time, seq))

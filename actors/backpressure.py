@@ -38,7 +38,8 @@ class Outbox:
     unsent_bytes: int = attrs.field(default=0, init=False)
     _frames: deque[bytes] = attrs.field(factory=deque, init=False, repr=False)
     _closed: bool = attrs.field(default=False, init=False)
-    _arrived: trio.lowlevel.ParkingLot = attrs.field(factory=trio.lowlevel.ParkingLot, init=False, repr=False)
+    _taker: trio.lowlevel.Task | None = attrs.field(default=None, init=False, repr=False)
+    """The writer while it waits: one task waits here for every answer, so it is woken without a detour."""
     _left: trio.lowlevel.ParkingLot = attrs.field(factory=trio.lowlevel.ParkingLot, init=False, repr=False)
 
     @property
@@ -77,13 +78,24 @@ class Outbox:
         while not self._frames:
             if self._closed:
                 raise OutboxClosed
-            await self._arrived.park()
+            self._taker = trio.lowlevel.current_task()
+            await trio.lowlevel.wait_task_rescheduled(self._leave)
         return self._frames.popleft()
+
+    def _leave(self, _: trio.lowlevel.RaiseCancelT) -> trio.lowlevel.Abort:
+        self._taker = None
+        return trio.lowlevel.Abort.SUCCEEDED
+
+    def _wake(self) -> None:
+        taker, self._taker = self._taker, None
+        if taker is not None:
+            trio.lowlevel.reschedule(taker)
 
     def sent(self, frame: bytes) -> None:
         """The frame taken last has been handed to the system."""
         self.unsent_bytes -= len(frame)
-        self._left.unpark_all()
+        if self._left:
+            self._left.unpark_all()
 
     async def drained(self) -> None:
         """Wait until everything queued has been sent (bounded by the caller)."""
@@ -94,13 +106,13 @@ class Outbox:
         """Drop what waits and wake everybody. Idempotent."""
         self._closed = True
         self._frames.clear()
-        self._arrived.unpark_all()
+        self._wake()
         self._left.unpark_all()
 
     def _queue(self, frame: bytes) -> None:
         self._frames.append(frame)
         self.unsent_bytes += len(frame)
-        self._arrived.unpark()
+        self._wake()
 
 
 @attrs.define(eq=False)
@@ -132,7 +144,8 @@ class CountedStream(trio.abc.Stream):
         finished = False
         try:
             if len(data) <= SEND_PIECE_BYTES:
-                await self._send(data)
+                await self.stream.send_all(data)
+                self.sent_bytes += len(data)
             else:
                 with memoryview(data) as whole:
                     for start in range(0, len(whole), SEND_PIECE_BYTES):

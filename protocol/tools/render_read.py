@@ -31,8 +31,9 @@ def render_window(window: EventWindow, title: FoundTitle) -> str:
         body,
         fence,
     ]
-    lines.extend(_group("before:", [event for event in window.events if event.seq < window.target.seq]))
-    lines.extend(_group("after:", [event for event in window.events if event.seq > window.target.seq]))
+    if len(window.events) > 1:
+        lines += _group("before:", [event for event in window.events if event.seq < window.target.seq])
+        lines += _group("after:", [event for event in window.events if event.seq > window.target.seq])
     return "\n".join(lines) + "\n"
 
 

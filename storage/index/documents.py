@@ -7,6 +7,7 @@ would close the segment being built. Whoever reads the tables inside a transacti
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Final, TypeAlias
 
 import attrs
@@ -268,8 +269,13 @@ class DocumentStore:
 
 def posting(row_id: int, ws: int, search: bool, prepared: str, pieces: str, chars: int) -> Posting:
     """What the full-text table is given for a document; to the letter the same when it is deleted."""
-    tag = f"{TAG}{ws} {length_token(chars)}"
+    tag = _tag(ws, chars)
     return (row_id, "", tag, prepared, pieces) if search else (row_id, prepared, f"{tag} {pieces}", "", "")
+
+
+@lru_cache(maxsize=8_192)
+def _tag(ws: int, chars: int) -> str:
+    return f"{TAG}{ws} {length_token(chars)}"
 
 
 def read_documents(

@@ -10,10 +10,11 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TypeVar
+from typing import Final, TypeGuard, TypeVar
 
 import attrs
 import trio
+from msgspec import UNSET
 
 from ..protocol.errors import Code, CorruptLog, QueryError
 from ..protocol.event import Event
@@ -26,6 +27,9 @@ from .providers import Inspected, PersistenceProvider, SessionSnapshot
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
+
+JUDGED_ON_LOOP: Final = 64
+"""Events of a provider's log that are looked at in the event loop; more go to a thread."""
 
 LIVE = "live"
 BUILT_IN = frozenset((LIVE, PUBLISHED, *READERS))
@@ -165,11 +169,61 @@ async def inspect_with(provider: PersistenceProvider, listed: SessionHeader, sig
     Raises: QueryError CORRUPT_SESSION for the corruption type; PERSISTENCE_FAILED for everything else.
     """
     found = await _settled(lambda: provider.inspect(listed.id, signal), corrupt=Code.CORRUPT_SESSION)
-    if not isinstance(found, Inspected) or not _is_header(found.header):
+    if not _is(found, Inspected) or not _is_header(found.header):
         raise _malformed("an inspection gave no header")
-    if not isinstance(found.events, list | tuple) or not all(isinstance(e, Event) for e in found.events):
+    if not _is_row(found.events) or not all(_is(event, Event) for event in found.events):
         raise _malformed("an inspection gave something else than events")
+    if len(found.events) <= JUDGED_ON_LOOP:
+        plain = _are_plain(found.events)
+    else:
+        plain = await trio.to_thread.run_sync(_are_plain, found.events)
+    if not plain:
+        raise _malformed("an event holds something else than JSON")
     return found
+
+
+def _is(value: object, *kinds: type[T]) -> TypeGuard[T]:
+    """As ``isinstance``, without asking the value: what a provider hands out may answer with an exception."""
+    return issubclass(type(value), kinds)
+
+
+def _is_row(value: object) -> TypeGuard[Sequence[object]]:
+    return _is(value, list, tuple)
+
+
+def _are_plain(events: Sequence[Event]) -> bool:
+    """Whether events hold nothing but JSON by its types, so that whoever walks them meets no surprise."""
+    return all(
+        _is(event.type, str)
+        and _is(event.seq, int)
+        and _is(event.time, int)
+        and _is_plain((event.data, event.surface_op, event.source_event_seqs, event.ignorable))
+        for event in events
+    )
+
+
+def _is_plain(value: object) -> bool:
+    """Texts, numbers, lists and objects, without a cycle. Numbers may be any: the wire knows what to do."""
+    path: set[int] = set()
+    stack: list[tuple[object, bool]] = [(value, False)]
+    while stack:
+        node, leaving = stack.pop()
+        if leaving:
+            path.discard(id(node))
+        elif _is(node, dict, list, tuple):
+            if id(node) in path:
+                return False
+            path.add(id(node))
+            stack.append((node, True))
+            if _is(node, dict):
+                stack += [(member, False) for member in node.values()]
+                if not all(_is(key, str) for key in node):
+                    return False
+            elif _is_row(node):
+                stack += [(member, False) for member in node]
+        elif not (_is(node, str, int, float) or node is None or node is UNSET):
+            return False
+    return True
 
 
 async def _settled(call: Callable[[], Awaitable[T]], corrupt: Code = Code.PERSISTENCE_FAILED) -> T:
@@ -195,33 +249,35 @@ def _malformed(why: str) -> QueryError:
 
 
 def _headers(listed: object) -> list[SessionHeader]:
-    if not isinstance(listed, list | tuple):
+    if not _is_row(listed):
         raise _malformed("the listing is no list")
-    if not all(_is_header(header) for header in listed):
+    headers = [header for header in listed if _is_header(header)]
+    if len(headers) != len(listed):
         raise _malformed("the listing holds something else than headers")
-    if len({header.id for header in listed}) != len(listed):
+    if len({header.id for header in headers}) != len(headers):
         raise _malformed("an id is listed twice")
-    return list(listed)
+    return headers
 
 
 def _snapshots(listed: object) -> dict[str, SessionSnapshot]:
-    if not isinstance(listed, list | tuple):
+    if not _is_row(listed):
         raise _malformed("the listing is no list")
+    found: dict[str, SessionSnapshot] = {}
     for snapshot in listed:
-        if not isinstance(snapshot, SessionSnapshot) or not _is_header(snapshot.header):
+        if not _is(snapshot, SessionSnapshot) or not _is_header(snapshot.header):
             raise _malformed("the listing holds something else than snapshots")
         if type(snapshot.revision) is not str:
             raise _malformed("a revision is no text")
-    found = {snapshot.header.id: snapshot for snapshot in listed}
+        found[snapshot.header.id] = snapshot
     if len(found) != len(listed):
         raise _malformed("an id is listed twice")
     return found
 
 
-def _is_header(header: object) -> bool:
+def _is_header(header: object) -> TypeGuard[SessionHeader]:
     """Whether a header is one by its types; what it says is the provider's word."""
     return (
-        isinstance(header, SessionHeader)
+        _is(header, SessionHeader)
         and type(header.id) is str
         and header.id != ""
         and is_safe_integer(header.created_at)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from session_query import Caller, Code, CorruptLog, Inspected, Signal
+from session_query import Caller, Code, CorruptLog, Event, Inspected, Signal
 from session_query.protocol.errors import QueryError, ToolCode
 from session_query.protocol.tools.wording import GENERIC_TEXT, SERVICE_TEXTS
 from support.doors import World
@@ -86,6 +86,71 @@ async def test_11_5_a_conflict_is_generic_to_a_model_and_told_to_a_program(eithe
     if either.door is either.doors["embedded"]:
         assert answer.text == GENERIC_TEXT
     assert (await either.door.query("read_event", READ)).code == Code.SOURCE_CONFLICT.value
+
+
+class Brittle:
+    """Any attribute, comparison or conversion raises."""
+
+    def __getattribute__(self, name: str) -> Any:
+        raise RuntimeError(SECRET)
+
+    def __eq__(self, other: object) -> bool:
+        raise RuntimeError(SECRET)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+GOOD = header("x")
+CIRCLE: list[Any] = [1]
+CIRCLE.append(CIRCLE)
+ODD: dict[str, Any] = {
+    "nothing": None,
+    "a number": 5,
+    "a pair": (GOOD, []),
+    "an exception": OSError(SECRET),
+    "brittle": Brittle(),
+    "no header": Inspected(header=None, events=[]),  # type: ignore[arg-type]
+    "a brittle header": Inspected(header=Brittle(), events=[]),  # type: ignore[arg-type]
+    "no events": Inspected(header=GOOD, events=None),  # type: ignore[arg-type]
+    "events that are none": Inspected(header=GOOD, events=[None, "x", 5]),  # type: ignore[list-item]
+    "brittle events": Inspected(header=GOOD, events=[Brittle()]),  # type: ignore[list-item]
+    "brittle data": Inspected(
+        header=GOOD, events=[Event(type="user/message", seq=0, time=1, data=Brittle())]
+    ),  # type: ignore[arg-type]
+    "data in a circle": Inspected(header=GOOD, events=[Event(type="x", seq=0, time=1, data=CIRCLE)]),
+    "bytes": Inspected(header=GOOD, events=[Event(type="x", seq=0, time=1, data=b"x")]),  # type: ignore[arg-type]
+    "keys that are no text": Inspected(
+        header=GOOD, events=[Event(type="x", seq=0, time=1, data={(1, 2): 3})]
+    ),  # type: ignore[dict-item]
+    "many, the last one brittle": Inspected(
+        header=GOOD,
+        events=[*prompts(*"x" * 99), Event(type="x", seq=99, time=1, data=Brittle())],  # type: ignore[arg-type]
+    ),
+}
+
+
+@pytest.mark.parametrize("odd", ODD)
+async def test_11_6_whatever_a_store_hands_out_costs_that_session_alone(
+    either: World, odd: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A value of any kind where a log should be: an answer or a code of ours, and its words go nowhere."""
+    provider = either.mounted("x", "y")
+    provider.faults = {"inspect x": returns(ODD[odd])}
+    known = {code.value for code in Code} | {code.value for code in ToolCode}
+    with caplog.at_level(logging.INFO):
+        for method, params in (
+            ("read_event", READ),
+            ("list_events", {"session_id": "x"}),
+            ("read_titles", {"session_ids": ["x"]}),
+        ):
+            answer = await either.door.query(method, params)
+            assert answer.code is None or answer.code in known, (method, answer)
+        assert (await either.door.call("session_event_read", READ)).code in {None, *known}
+        found = await either.door.query("search_sessions", {"query": "stored"})
+        assert "y" in found.ids()
+        assert (await either.door.query("read_event", READ | {"session_id": "y"})).code is None
+        assert "y" in (await either.door.query("list_sessions")).ids()
+    assert SECRET not in caplog.text
 
 
 CODES: list[tuple[str, Any, dict[str, Any], Code]] = [

@@ -60,6 +60,7 @@ class Evidence:
         self.inside = inside
         self.truncated = False
         self._weights_of: dict[int, float] = {}
+        self._rows_of: dict[Word, list[int]] = {}
 
     @cached_property
     def holders(self) -> list[int]:
@@ -114,11 +115,25 @@ class Evidence:
 
     def _count_holders(self, word: Word) -> int:
         if self.inside:
-            return self._events_holding(word)
+            rows = self._rows_inside(word)
+            return self._events_holding(word) if rows is None else len(rows)
         counts, key = self.looking.remembered.counts, (word.alternatives, self.reach.rows)
         if key not in counts:
             counts[key] = (self._count_blocks(word),)
         return counts[key][0]
+
+    def _rows_inside(self, word: Word) -> list[int] | None:
+        """The events of one session that hold a word, if no filter is set and they are not too many.
+
+        They are counted for the word's weight and wanted again as its postings.
+        """
+        scope = self.looking.scope
+        if scope.with_searches or scope.events.text != "TRUE" or scope.rows != self.reach.rows:
+            return None
+        rows = self._rows_of.get(word)
+        if rows is None:
+            rows = self._rows_of[word] = self.rows_matching(word_match(word, False), POSTINGS_MAX + 1)
+        return rows if len(rows) <= POSTINGS_MAX else None
 
     def _count_blocks(self, word: Word) -> int:
         spans = self._span_blocks(word, self.reach)
@@ -200,7 +215,12 @@ class Evidence:
         found: dict[int, list[int]] = {}
         left = POSTINGS_MAX
         for number in sorted(self.informative, key=lambda n: (self.holders[n], n)):
-            rows = self.rows_matching(word_match(self.words.words[number], self._with_searches), left + 1)
+            known = self._rows_inside(self.words.words[number]) if self.inside else None
+            if known is not None:
+                rows = known[: left + 1]
+            else:
+                match = word_match(self.words.words[number], self._with_searches)
+                rows = self.rows_matching(match, left + 1)
             if len(rows) > left:
                 if not found:  # even the rarest word is everywhere: the newest sessions stand for all
                     found[number] = rows[:left]
@@ -220,16 +240,21 @@ class Evidence:
 
     def rows_matching(self, match: str, limit: int) -> list[int]:
         """Row ids in scope, newest session first."""
+        if self.inside:  # ascending if they are few: else the engine begins at the end of all postings
+            rows = self._rows(match, "", limit)
+            if len(rows) < limit:
+                return rows[::-1]
+        return self._rows(match, " ORDER BY f.rowid DESC", limit)
+
+    def _rows(self, match: str, order: str, limit: int) -> list[int]:
         scope = self.looking.scope
         join = "" if scope.events.text == "TRUE" else " CROSS JOIN doc AS d ON d.doc = f.rowid"
-        return [
-            row
-            for (row,) in self.looking.connection.execute(
-                f"SELECT f.rowid FROM fts AS f{join} WHERE fts MATCH ?{scope.rows.text}"
-                f" AND {scope.events.text} ORDER BY f.rowid DESC LIMIT ?",
-                (match, *scope.rows.values, *scope.events.values, limit),
-            ).fetchall()
-        ]
+        found = self.looking.connection.execute(
+            f"SELECT f.rowid FROM fts AS f{join} WHERE fts MATCH ?{scope.rows.text}"
+            f" AND {scope.events.text}{order} LIMIT ?",
+            (match, *scope.rows.values, *scope.events.values, limit),
+        ).fetchall()
+        return [row for (row,) in found]
 
     def rows_with_all(self) -> list[int]:
         """Documents that hold every informative word."""

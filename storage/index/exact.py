@@ -8,7 +8,7 @@ and for few hits.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import groupby, islice
 from typing import Final
@@ -24,8 +24,8 @@ from .literal import literal_pattern
 from .looking import Looking
 from .query_words import PHRASE_TOKENS_MAX, phrase_match
 from .ranked import Group, Hit, Keys, passes
-from .rare_tokens import held_by_rare
-from .scope import Matching, Sql, hits_up_to
+from .rare_tokens import held_by_rare, rows_inside
+from .scope import Matching, Sql, hits_up_to, numbers
 
 FEW_HITS: Final = 1_000
 """Up to so many hits inside one session are counted in their texts, about 10 us each; the engine's score
@@ -66,9 +66,11 @@ class ExactSearch:
         """
         if self._counted is not None:
             return self._counted, True
-        few = self._few_hits()
-        if few is not None:
-            self._counted = self._literal_first(self._by_text(few))
+        rows = self._rows_inside()
+        few = None if rows is not None else self._few_hits()
+        if rows is not None or few is not None:
+            found = self._looked_up(rows) if few is None else self._matched(few)
+            self._counted = self._literal_first(self._by_text(found))
             return self._counted, True
         hits, complete = self._by_engine(max(size, _LITERAL_FETCH) if self.literal else size)
         return self._literal_first(hits), complete
@@ -83,6 +85,12 @@ class ExactSearch:
         return self._literal_first(
             self._settled(order.joined(matching, self.looking.scope.events, -1), True)[0]
         )
+
+    def _rows_inside(self) -> list[int] | None:
+        """Documents of one session among which a phrase of several tokens is looked for in the texts."""
+        if not self.looking.scope.inside or len(self.phrase) < 2:
+            return None
+        return rows_inside(self.looking, self.phrase[:PHRASE_TOKENS_MAX], FEW_HITS)
 
     def _few_hits(self) -> Matching | None:
         """What to match if the matches are to be counted in their texts, None if the engine is to count."""
@@ -167,13 +175,24 @@ class ExactSearch:
                 hits.pop()
         return hits, complete
 
-    def _by_text(self, matching: Matching) -> list[Hit]:
-        scope = self.looking.scope
-        found = self.looking.connection.execute(
-            f"SELECT {COLUMNS} FROM fts AS f CROSS JOIN doc AS d ON d.doc = f.rowid"
-            f" WHERE fts MATCH ?{matching.rows.text} AND {scope.events.text} ORDER BY f.rowid",
-            (matching.expression, *matching.rows.values, *scope.events.values),
+    def _looked_up(self, rows: Iterable[int] | None) -> list[Row]:
+        events = self.looking.scope.events
+        return self.looking.connection.execute(
+            f"SELECT {COLUMNS} FROM json_each(?) AS j CROSS JOIN doc AS d ON d.doc = j.value"
+            f" WHERE {events.text}",
+            (numbers(rows or ()), *events.values),
         ).fetchall()
+
+    def _matched(self, matching: Matching) -> list[Row]:
+        events = self.looking.scope.events
+        return self.looking.connection.execute(
+            f"SELECT {COLUMNS} FROM fts AS f CROSS JOIN doc AS d ON d.doc = f.rowid"
+            f" WHERE fts MATCH ?{matching.rows.text} AND {events.text} ORDER BY f.rowid",
+            (matching.expression, *matching.rows.values, *events.values),
+        ).fetchall()
+
+    def _by_text(self, found: Sequence[Row]) -> list[Hit]:
+        """Those of some documents that hold the phrase, in order of their keys."""
         hits = []
         for at, row in enumerate(found):
             if at % READ_TOGETHER == 0:

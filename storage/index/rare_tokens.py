@@ -26,6 +26,8 @@ SAMPLE_HITS_MAX: Final = 50_000
 FEW_EXPECTED: Final = 3_000
 """Documents that tokens would leave if they occurred independently of each other, from which on it is tried.
 Neighbours leave far fewer; a try that fails ends at ``FEW_HELD`` hits, after 0.1 to 1 ms."""
+FEW_INSIDE: Final = 20
+"""Documents of one session that are read rather than asked another token for."""
 FEW_HELD: Final = 100
 """Documents that hold the rarer tokens and are read to see whether they hold the phrase, 30 us each."""
 
@@ -85,3 +87,23 @@ def _sample(connection: Connection) -> tuple[int, int, float]:
     ).fetchone()
     sampled: int = row[0] if row is not None and row[0] else 1
     return first << BLOCK_BITS, sampled, sampled * blocks / (blocks - first)
+
+
+def rows_inside(looking: Looking, phrase: Sequence[str], most: int) -> list[int] | None:
+    """Documents of one session that hold tokens of the phrase, among them all that hold the phrase itself.
+
+    None if each token stands in more than ``most``. Token by token, because the engine has no upper end for
+    a phrase: past the session it goes on to the next document that holds all of it, if need be to the end.
+    """
+    held: set[int] | None = None
+    for token in sorted(set(phrase), key=lambda token: (-len(token), token)):  # long ones are mostly rare
+        found = looking.connection.execute(
+            f"SELECT f.rowid FROM fts AS f WHERE fts MATCH ?{looking.scope.rows.text} LIMIT ?",
+            (phrase_match([token], looking.scope.with_searches), *looking.scope.rows.values, most + 1),
+        ).fetchall()
+        if len(found) <= most:
+            rows = {row for (row,) in found}
+            held = rows if held is None else held & rows
+            if len(held) <= FEW_INSIDE:
+                break
+    return None if held is None else sorted(held)

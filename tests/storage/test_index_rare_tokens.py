@@ -84,3 +84,22 @@ def test_a_rare_token_spares_the_walk_over_the_others(monkeypatch: pytest.Monkey
     assert [hit.best.seq for hit in found.hits] == [0]
     assert none.hits == ()
     assert not any("of the" in expression for expression in asked)
+
+
+@given(texts, st.lists(st.sampled_from(WORDS), min_size=1, max_size=5), st.integers(0, 3), st.integers(0, 3))
+@settings(max_examples=100, deadline=None)
+def test_inside_one_session_as_well(written: list[str], words: list[str], few: int, most: int) -> None:
+    phrase = tokens(" ".join(words))
+    with pytest.MonkeyPatch.context() as patch, open_index() as index:
+        documents = [document(seq, f"{text} . {FILLER}") for seq, text in enumerate(written)]
+        sid = index.put(SessionKey("journal", "", "s"), state("s"), documents)
+        index.put(SessionKey("journal", "", "t"), state("t"), documents)
+        patch.setattr(rare_tokens, "FEW_INSIDE", few)
+        patch.setattr(exact, "FEW_HITS", most)
+        with index.reader.snapshot():
+            hits = index.reader.search_events(SearchSpec(query=" ".join(words), limit=50), Reach(), sid).hits
+        counts = [count_phrase(lower_ascii(prepare(text)), phrase) for text in written]
+        expected = [
+            (-count, len(written[seq]), -seq, seq) for seq, count in enumerate(counts) if count
+        ]  # times ascend with seqs
+        assert [hit.seq for hit in hits] == [seq for *_, seq in sorted(expected)]

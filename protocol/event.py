@@ -14,7 +14,13 @@ SURFACES: tuple[Surface, ...] = ("current", "shadowed", "log-only")
 
 
 class Event(
-    msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=True, forbid_unknown_fields=True
+    msgspec.Struct,
+    frozen=True,
+    rename="camel",
+    omit_defaults=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    gc=False,  # JSON makes no cycles; a log read whole is then not walked again and again by the collector
 ):
     """One event of a log. Field order is the order in which exact reads show the keys.
 

@@ -19,7 +19,7 @@ from msgspec import UNSET
 from .errors import Code, QueryError
 from .event import Event, Surface
 from .json_codec import canonical_json
-from .json_value import JSON, is_safe_integer, whole
+from .json_value import JSON, SAFE_INTEGER_MAX, is_safe_integer, whole
 
 SURFACE_TYPES: Final = frozenset(("user/message", "assistant/message", "tool/result"))
 
@@ -298,6 +298,9 @@ def _check_sources(seq: int, kind: str, sources: object) -> tuple[int, ...]:
     if not sources and kind != "assistant/message":
         raise SurfaceError(11, seq, "sourceEventSeqs is empty")
     cited: list[int] = []
+    if set(map(type, sources)) == {int} and min(sources) >= 0 and max(sources) <= SAFE_INTEGER_MAX:
+        cited = sources  # as writers write them: answers cite hundreds of chunks
+        sources = []
     for raw in sources:
         source = whole(raw)
         if not is_safe_integer(source) or source < 0:

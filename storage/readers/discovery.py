@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
@@ -60,11 +61,11 @@ def _walk_folder(
             continue
         folders: list[tuple[Path, int]] = []
         for entry in found:
-            path = folder / entry.name
             reason = _kind(entry)
             if reason == "a folder" and depth < DEPTH_MAX and entered(entry.name):
-                folders.append((path, depth + 1))
+                folders.append((folder / entry.name, depth + 1))
             if wanted(entry.name):
+                path = folder / entry.name
                 yield path if reason is None else SkippedPath(path=path, reason=reason)
         stack.extend(reversed(folders))
 
@@ -90,9 +91,14 @@ def one_file(format_name: str, root: Path, path: Path, *beside: Path) -> LogUnit
 
 def place_of(root: Path, path: Path) -> str:
     """The folder of ``path`` relative to ``root``, with ``/``; empty for the root itself or a file named."""
-    if path == root:
-        return ""
-    relative = path.parent.relative_to(root).as_posix()
+    name, top = str(path), str(root)
+    return "" if name == top else _folder_place(top, os.path.dirname(name))
+
+
+@lru_cache(maxsize=64)
+def _folder_place(root: str, folder: str) -> str:
+    """Logs of one folder come one after the other, so this is worked out once a folder."""
+    relative = Path(folder).relative_to(root).as_posix()
     return "" if relative == "." else printable(relative)
 
 

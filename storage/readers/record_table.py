@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Final, NamedTuple
 
@@ -86,5 +87,7 @@ class CallTable:
         return list(self._calls.items())
 
 
+@lru_cache(maxsize=256)
 def _key(text: str) -> bytes:
+    """A record's id comes four times: looked for, put, and both as the parent of the next one."""
     return blake2b(text.encode("utf-8", "replace"), digest_size=8).digest()

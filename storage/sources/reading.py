@@ -199,7 +199,9 @@ class UnitReading:
             return self._feed(work, delta)
         row.length = row.settled = 0
         row.serial += 1
-        return [Piece(row, cut=0), *self._feed(work, delta)]
+        pieces = self._feed(work, delta)
+        pieces[0].cut = 0  # one piece, so that a session's row is written once
+        return pieces
 
     def _may_be_unchanged(self, row: CatalogSession, digest: bytes | None, was_broken: bool) -> bool:
         if not self.trust_digests or not self.digesting or digest is None or was_broken or not row.length:

@@ -66,8 +66,9 @@ def scan(catalog: Catalog, root: Root, reader: Reader) -> Iterator[Pass]:
                 seen.skipped.append(found)
                 continue
             seen.units += 1
-            if str(found.path) not in found_paths:
-                found_paths.add(str(found.path))
+            path = str(found.path)
+            if path not in found_paths:
+                found_paths.add(path)
                 _look(catalog, seen, found, reader, new)
             if seen.units % STEP_UNITS == 0:
                 yield seen
@@ -115,7 +116,7 @@ def is_current(unit: Unit, stamp: Stamp, root: Root, reader: Reader) -> bool:
 
 def _look(catalog: Catalog, seen: Pass, found: LogUnit, reader: Reader, new: list[Changed]) -> None:
     try:
-        stamp = take_stamp([str(file) for file in found.files], time.time_ns())
+        stamp = take_stamp(found.files, time.time_ns())
     except OSError as exc:
         seen.skipped.append(SkippedPath(path=found.path, reason=f"cannot be read: {exc.strerror}"))
         return

@@ -61,9 +61,9 @@ def take_stamp(files: Sequence[Path | str], now_ns: int) -> Stamp:
             found.append(None)
         else:
             found.append((seen.st_dev, seen.st_ino, seen.st_size, seen.st_mtime_ns))
-    stamp = Stamp(tuple(found))
-    age_ns = now_ns - stamp.newest_ns  # a file from the future is as settled as it will be
-    return attrs.evolve(stamp, settled=not -SETTLE_NS <= age_ns <= SETTLE_NS)
+    newest_ns = max([file[3] for file in found if file is not None], default=0)
+    age_ns = now_ns - newest_ns  # a file from the future is as settled as it will be
+    return Stamp(tuple(found), not -SETTLE_NS <= age_ns <= SETTLE_NS)
 
 
 _encoder: Final = msgspec.msgpack.Encoder()

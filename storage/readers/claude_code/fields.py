@@ -7,14 +7,16 @@ from ....protocol.json_value import JSON
 
 def string(value: JSON, key: str) -> str | None:
     """``value[key]`` if it is a non-empty string, else None."""
-    found = value.get(key) if isinstance(value, dict) else None
-    return found if isinstance(found, str) and found else None
+    if type(value) is not dict:  # decoded JSON: no subclasses
+        return None
+    found = value.get(key)
+    return found if type(found) is str and found else None
 
 
 def mapping(value: JSON, key: str) -> dict[str, JSON]:
     """``value[key]`` if it is an object, else an empty one."""
-    found = value.get(key) if isinstance(value, dict) else None
-    return found if isinstance(found, dict) else {}
+    found = value.get(key) if type(value) is dict else None
+    return found if type(found) is dict else {}
 
 
 def items(value: JSON, key: str) -> list[JSON]:

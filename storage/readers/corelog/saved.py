@@ -12,12 +12,14 @@ from typing import Final, TypeVar
 import msgspec
 
 _S = TypeVar("_S", bound=msgspec.Struct)
+LEVEL: Final = 1
+"""A tenth of the plain state becomes an eighth, in a quarter of the time: one is made every 2 MB of log."""
 _MAX_BYTES: Final = 256 << 20
 
 
 def pack_state(version: int, state: msgspec.Struct) -> bytes:
     """``state`` as bytes, to be read back by ``unpack_state`` with the same ``version``."""
-    return version.to_bytes(2, "big") + zlib.compress(msgspec.msgpack.encode(state), 6)
+    return version.to_bytes(2, "big") + zlib.compress(msgspec.msgpack.encode(state), LEVEL)
 
 
 def unpack_state(version: int, data: bytes, kind: type[_S]) -> _S:

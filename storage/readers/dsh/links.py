@@ -6,6 +6,8 @@ the event stays, appended, and the log still folds.
 
 from __future__ import annotations
 
+from typing import cast
+
 import msgspec
 from msgspec import UNSET, UnsetType
 
@@ -40,11 +42,16 @@ def read_links(obj: dict[str, JSON], numbering: Numbering, seq: int) -> Links:
     if "sourceEventSeqs" in obj:
         written = written_seqs(obj["sourceEventSeqs"])
         found = numbering.places_of(written or [])
-        sources = list(dict.fromkeys(place for place in found if place is not None and place < seq))
+        sources = list(dict.fromkeys(_before(found, seq)))
         sound = sound and written is not None and len(sources) == len(found)
         if not sources and (written or written is None):
             sources = UNSET
     return Links(bounds, op == "append", sources, sound)
+
+
+def _before(places: list[int | None], seq: int) -> list[int]:
+    known = [place for place in places if place is not None] if None in places else cast(list[int], places)
+    return [place for place in known if place < seq] if known and max(known) >= seq else known
 
 
 def _bounds(op: JSON) -> Bounds | None:

@@ -40,16 +40,12 @@ def expand_row(obj: dict[str, JSON]) -> Row:
     extra = {"id", "name"} if kind == "tool-call-chunks" else set()
     if data.keys() - _SHARED - {_PAYLOADS[kind]} - extra:
         raise ValueError("packed row with foreign members")
-    if (
-        not isinstance(payload, list)
-        or len(payload) < 3
-        or not all(isinstance(item, str) for item in payload)
-    ):
+    if not isinstance(payload, list) or len(payload) < 3 or set(map(type, payload)) != {str}:
         raise ValueError("packed row without three deltas")
     if not isinstance(gaps, list) or len(gaps) != len(payload) - 1:
         raise ValueError("packed row whose gaps do not fit its deltas")
-    steps = [whole(gap) for gap in gaps]
-    if any(type(step) is not int for step in steps):
+    steps = gaps if set(map(type, gaps)) == {int} else [whole(gap) for gap in gaps]
+    if set(map(type, steps)) != {int}:
         raise ValueError("packed row with a gap that is no number")
     sums = list(accumulate(cast(list[int], steps), initial=0))
     if not (is_safe_integer(max(sums)) and is_safe_integer(min(sums))):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
+from sys import intern
 from typing import Final
 
 from ...protocol.header import SessionHeader
@@ -50,7 +51,7 @@ class Catalog:
         self.roots: dict[int, Root] = {}
         self.units: dict[int, Unit] = {}
         self._by_path: dict[tuple[int, str], int] = {}
-        self._by_file: dict[str, set[int]] = {}
+        self._by_file: dict[str, tuple[int, ...]] = {}
         self.reload()
 
     def reload(self) -> None:
@@ -142,8 +143,9 @@ class Catalog:
 
     def add_unit(self, root: Root, found: LogUnit) -> Unit:
         """A unit seen for the first time; it has to be read."""
-        path, files = str(found.path), tuple(map(str, found.files))
-        place = root.place(found)
+        path = str(found.path)
+        files = tuple(path if file is found.path else str(file) for file in found.files)
+        place = intern(root.place(found))
         sql = (
             "INSERT INTO catalog_unit(root_id, path, place, home, files) VALUES (?, ?, ?, ?, ?)"
             " RETURNING unit_id"
@@ -350,9 +352,15 @@ class Catalog:
     def _enter(self, unit: Unit) -> None:
         self._by_path[unit.root_id, unit.path] = unit.unit_id
         for file in unit.files:
-            self._by_file.setdefault(file, set()).add(unit.unit_id)
+            known = self._by_file.get(file, ())
+            if unit.unit_id not in known:
+                self._by_file[file] = (*known, unit.unit_id)
 
     def _leave(self, unit: Unit) -> None:
         self._by_path.pop((unit.root_id, unit.path), None)
         for file in unit.files:
-            self._by_file.get(file, set()).discard(unit.unit_id)
+            left = tuple(one for one in self._by_file.get(file, ()) if one != unit.unit_id)
+            if left:
+                self._by_file[file] = left
+            else:
+                self._by_file.pop(file, None)

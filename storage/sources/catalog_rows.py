@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from sys import intern
 from typing import Final, cast
 
 import attrs
@@ -129,13 +130,15 @@ SESSION_COLUMNS: Final = (
 def unit_of(row: Row) -> Unit:
     """A row of ``UNIT_COLUMNS``."""
     unit_id, root_id, path, place, home, files, stamp, version, epoch, problem, message, gone = row
+    # a hundred thousand units are held at once: what is equal is one object
+    log, lies_in = path_of(path), intern(text_of(place))
     return Unit(
         unit_id,
         root_id,
-        path_of(path),
-        text_of(place),
-        text_of(home or place),
-        unpack_files(files, path),
+        log,
+        lies_in,
+        intern(text_of(home)) if home else lies_in,
+        tuple(log if file == log else file for file in unpack_files(files, path)),
         unpack_stamp(stamp),
         version,
         epoch,

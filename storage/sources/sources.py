@@ -201,6 +201,8 @@ class Sources:
         self.catalog.walked(root, seen.skipped, time.time_ns() // 1_000_000, missing=not seen.present)
         for unit, found in seen.moved:
             self.catalog.move_unit(unit, root, found)
+            if self.standing.joins(unit):
+                self.ingest.again.append(self.standing.evict(unit))
         for unit in seen.gone:
             self.ingest.again += self.standing.lose(unit)
         noted = []

@@ -112,6 +112,19 @@ class Standing:
             self.catalog.drop_unit(unit)
         return again
 
+    def joins(self, unit: Unit) -> bool:
+        """Whether a log moved to where another one tells a session of its id: there they are one session.
+
+        Logs of one folder with one id are generations of one (SPEC 16.6.1); kept under its first place, what
+        moved would be a second session of the same identity, hidden behind the other.
+        """
+        if not unit.has_moved:
+            return False
+        format_name = self._format(unit)
+        ids = self.catalog.sessions_of(unit, format_name)
+        homes = [SessionKey(format_name, unit.home, session_id) for session_id in ids]
+        return any(row.unit_id != unit.unit_id for key in homes for row in self.catalog.tellers(key))
+
     def evict(self, unit: Unit) -> Unit:
         """A log that moved gives up its first place, where another log tells a session of the same id.
 

@@ -178,6 +178,26 @@ def test_a_moved_log_keeps_its_session(toys: ToyStore, how: str) -> None:
     assert [offset for _, offset in toys.toy.reads] == [len(line("one", "alpha") + line("one", "beta"))]
 
 
+@pytest.mark.parametrize("longer", ["the one that moved", "the one that was there"])
+def test_a_log_that_moves_beside_one_of_its_id_is_one_session_with_it(toys: ToyStore, longer: str) -> None:
+    """SPEC 16.6.1: generations in one folder. What goes on further is told; nothing is hidden behind it."""
+    before = [line("one", "alpha"), line("one", "beta")]
+    more = [*before, line("one", "gamma")]
+    path = toys.write("a/old.toy", *(more if longer == "the one that moved" else before))
+    toys.write("b/new.toy", *(before if longer == "the one that moved" else more))
+    toys.refresh()
+    path.rename(toys.logs / "b/old.toy")
+    toys.refresh()
+    toys.refresh()
+    with toys.reader.index.snapshot():
+        (row,) = toys.reader.index.with_id("one")
+    assert row.key.place == "b"
+    assert toys.texts("one") == ["alpha", "beta", "gamma"]
+    (toys.logs / "b/old.toy").unlink()
+    toys.refresh()
+    assert toys.texts("one")[:2] == ["alpha", "beta"], "the other one tells it on"
+
+
 def test_a_vanished_log_takes_its_sessions_along(toys: ToyStore) -> None:
     path = toys.write("one.toy", line("one", "alpha"))
     toys.write("two.toy", line("two", "beta"))

@@ -282,3 +282,44 @@ def test_other_databases_are_refused_and_damaged_ones_called_so(tmp_path: Path) 
 
 def test_the_worked_files_are_there() -> None:
     assert (DATA / "opencode" / "worked" / LOG).is_file()
+
+
+def test_a_revert_names_the_first_event_that_the_model_no_longer_sees(tmp_path: Path) -> None:
+    path = tmp_path / "opencode.db"
+    with database(path) as connection:
+        before = only(read(path))
+        prompts = [event.seq for event in before.events if event.type == "user/message"]
+        ((message, part),) = connection.execute(
+            "SELECT message_id, id FROM part WHERE json_extract(data, '$.type') = 'text'"
+            " ORDER BY message_id DESC, id DESC LIMIT 1"
+        ).fetchall()
+        for point, seq in (
+            ({"messageID": message}, prompts[-1] - 1),
+            ({"messageID": message, "partID": part}, prompts[-1]),
+        ):
+            connection.execute(
+                "UPDATE session SET revert = ?, time_updated = time_updated + 1", (json.dumps(point),)
+            )
+            session = only(read(path))
+            assert session.notes == [f"reverted: events from {seq} on are no longer seen by the model"]
+            assert shape(session) == shape(before), "they are still in the store"
+        connection.execute("UPDATE session SET revert = 'broken', time_updated = time_updated + 1")
+        assert only(read(path)).notes == [
+            "reverted: what follows the revert point is no longer seen by the model"
+        ]
+
+
+def test_a_session_told_only_in_the_newer_table_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "opencode.db"
+    with database(path) as connection:
+        connection.execute("CREATE TABLE session_message (id TEXT, session_id TEXT, type TEXT, data TEXT)")
+        connection.execute("INSERT INTO session VALUES ('newer', NULL, '/x', 'Newer', NULL, 5, 5)")
+        connection.execute("INSERT INTO session VALUES ('empty', NULL, '/x', 'Empty', NULL, 5, 5)")
+        connection.execute("INSERT INTO session_message VALUES ('m', 'newer', 'user', '{}')")
+        connection.execute("INSERT INTO session_message VALUES ('n', 'ses_harbour1', 'user', '{}')")
+        notes = {name: session.notes for name, session in read(path).sessions.items()}
+    assert notes == {
+        "newer": ["its messages stand in the table session_message, which this reader cannot read"],
+        "empty": [],
+        "ses_harbour1": [],
+    }

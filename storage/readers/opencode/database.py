@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Final
 
 from ...sqlite import Connection
-from ..corelog.foreign_db import json_column, rows_of, signatures_of
+from ..corelog.foreign_db import columns_of, json_column, rows_of, signatures_of
 from ..corelog.session_db import Loaded
 from ..corelog.shapes import text_of
 from .mapper import VERSION, Message, Record, map_session
+
+NOTE_ELSEWHERE: Final = "its messages stand in the table session_message, which this reader cannot read"
 
 
 class OpenCodeStore:
@@ -33,7 +35,18 @@ class OpenCodeStore:
         held = 1 + len(messages) + sum(len(message.parts) for message in messages)
         size = sum(len(text_of(row.get("data"))) for row in (*message_rows, *part_rows))
         info: Record = {key: value for key, value in sessions[0].items() if value is not None}
-        return Loaded(map_session(info, messages, session_id), rows, rows - held, size)
+        delta = map_session(info, messages, session_id)
+        if not message_rows and _tells_elsewhere(connection, session_id):
+            delta.notes.append(NOTE_ELSEWHERE)
+        return Loaded(delta, rows, rows - held, size)
+
+
+def _tells_elsewhere(connection: Connection, session_id: str) -> bool:
+    """Whether a session without messages has rows in the table of newer builds, whose shape is not public."""
+    if "session_id" not in columns_of(connection, "session_message"):
+        return False
+    sql = "SELECT 1 FROM session_message WHERE session_id = ? LIMIT 1"
+    return bool(connection.execute(sql, (session_id,)).fetchall())
 
 
 def _messages(message_rows: list[Record], part_rows: list[Record]) -> list[Message]:

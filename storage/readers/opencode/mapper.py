@@ -14,6 +14,7 @@ import attrs
 
 from ....protocol.json_value import JSON
 from ....protocol.whitespace import is_blank
+from ..corelog.foreign_db import json_column
 from ..corelog.log_state import LogState
 from ..corelog.session_log import SessionLog
 from ..corelog.shapes import dict_of, first_text, json_text, text_blocks, text_of
@@ -21,7 +22,7 @@ from ..corelog.times import epoch_ms
 from ..seam import SessionDelta
 
 FORMAT: Final = "opencode"
-VERSION: Final = 1
+VERSION: Final = 2
 _DEFAULT_TITLE: Final = re.compile(r"(?:New|Child) session - \d{4}-")
 _PROVIDER: Final = {"kind": "provider", "provider": FORMAT}
 _DONE: Final = frozenset(("completed", "success", "error"))
@@ -62,16 +63,27 @@ class _Mapping:
         self._title = "" if _DEFAULT_TITLE.match(title) else title
         self._revert = info.get("revert")
         self._first_seqs: dict[str, int] = {}
+        self._part_seqs: dict[str, int] = {}
         self._log.begin(info, created)
         self._log.finish("session")
 
     def delta(self) -> SessionDelta:
         self._log.report_title(self._title, self._updated, _PROVIDER)
         if self._revert not in (None, ""):
-            self._log.note("reverted: what follows the revert point is no longer seen by the model")
+            self._log.note(f"reverted: {self._reverted()} no longer seen by the model")
         delta = self._log.take()
         assert delta is not None, "the first take always has news"
         return delta
+
+    def _reverted(self) -> str:
+        """What a revert leaves behind. Nothing takes its place: the next prompt deletes it for good."""
+        revert = self._revert
+        if isinstance(revert, str):  # the database keeps the object as text
+            revert = json_column(revert)
+        point = dict_of(revert)
+        part, message = text_of(point.get("partID")), text_of(point.get("messageID"))
+        seq = self._part_seqs.get(part, self._first_seqs.get(message))
+        return "what follows the revert point is" if seq is None else f"events from {seq} on are"
 
     def message(self, message: Message) -> None:
         info, log = message.info, self._log
@@ -102,6 +114,7 @@ class _Mapping:
     def _part(self, info: Record, part: Record, said: bool) -> bool:
         """Map one part; returns whether it was a piece of a prompt."""
         log, kind = self._log, text_of(part.get("type"))
+        self._part_seqs.setdefault(text_of(part.get("id")), log.state.next_seq)
         begun = epoch_ms(dict_of(part.get("time")).get("start"))
         if kind == "tool":
             begun = epoch_ms(dict_of(dict_of(part.get("state")).get("time")).get("start"))

@@ -13,6 +13,7 @@ from session_query.protocol.documents import Document
 from session_query.protocol.records import Title
 from session_query.storage import sqlite
 from session_query.storage.index import Reach, SearchSpec, SessionKey, Skeleton, spans
+from session_query.storage.index import writer as writer_module
 from session_query.storage.index.bodies import Bodies
 from session_query.storage.index.writer import open_writer
 from session_query.storage.text_codec import TextCodec
@@ -397,3 +398,35 @@ def test_a_session_that_only_grew_rewrites_none_of_its_index_entries(tmp_path: P
             assert found is not None
             assert found.state == changed
         assert written[0] < written[1]
+
+
+@pytest.mark.parametrize("bulk", [True, False])
+def test_after_a_large_transaction_the_engine_begins_anew_and_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bulk: bool
+) -> None:
+    monkeypatch.setattr(writer_module, "LARGE_FLUSH", 30)
+    forgotten = []
+    forget = writer_module.Writer._forget_words
+    monkeypatch.setattr(
+        writer_module.Writer, "_forget_words", lambda self: (forgotten.append(1), forget(self))
+    )
+    with open_index(tmp_path / "index.db") as index:
+        if bulk:
+            index.writer.bulk(True)
+        index.put(KEY, state("s"), [document(seq, f"alpha w{seq}") for seq in range(31)])
+        if bulk:
+            index.writer.bulk(False)
+            assert forgotten == [1]
+        while index.writer.merge_step():
+            pass
+        assert forgotten == [1]
+        sid = index.put(KEY, state("s", length=32), [document(31, "beta w5")])
+        assert not index.writer.merge_step()
+        assert forgotten == [1], "a small one costs nothing"
+        index.writer.truncate(sid, 20)
+        check_tables(index)
+        spec = SearchSpec(query="beta", limit=5)
+        with index.reader.snapshot():
+            assert index.reader.search_sessions(spec, Reach()).hits == ()
+            found = index.reader.search_sessions(SearchSpec(query="w5", limit=5), Reach()).hits
+        assert [hit.best.seq for hit in found] == [5]

@@ -20,6 +20,7 @@ SEND_PIECE_BYTES: Final = 32 * 1024
 
 
 FAREWELL_S: Final = 1.0
+CLOSE_FRAME: Final = 0x88
 
 
 class SlowPeer(Exception):
@@ -127,7 +128,7 @@ class CountedStream(trio.abc.Stream):
     budget_bytes: int | None = None
     farewell: Callable[[], bytes] | None = attrs.field(default=None, init=False, repr=False)
     sent_opening: int = attrs.field(default=0, init=False)
-    """First byte of the last send: the library sends whole frames, so this tells a close frame."""
+    """First byte of the last send: every send is whole frames, so this tells a close frame."""
     received_bytes: int = attrs.field(default=0, init=False)
     sent_bytes: int = attrs.field(default=0, init=False)
     heard_at: float = attrs.field(factory=trio.current_time, init=False)
@@ -135,10 +136,20 @@ class CountedStream(trio.abc.Stream):
     sending: bool = attrs.field(default=False, init=False)
     broken: bool = attrs.field(default=False, init=False)
     _closing: trio.Lock = attrs.field(factory=trio.Lock, init=False, repr=False)
+    _turns: trio.lowlevel.ParkingLot = attrs.field(factory=trio.lowlevel.ParkingLot, init=False, repr=False)
+    """The library's reading task (pongs, the close) and our writer send through here, frame after frame."""
     ended: trio.Event = attrs.field(factory=trio.Event, init=False, repr=False)
 
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:
-        """As the stream's. A send that does not finish leaves unknown bytes on the wire: ``broken``."""
+        """As the stream's, after what is being sent. Nothing of ours goes out behind a close frame.
+
+        A send that does not finish leaves unknown bytes on the wire: ``broken``.
+        Raises: as the stream's; ClosedResourceError behind a close frame.
+        """
+        while self.sending:
+            await self._turns.park()
+        if self.sent_opening == CLOSE_FRAME:
+            raise trio.ClosedResourceError("the close frame has been sent")
         self.sending, self.moved_at = True, trio.current_time()
         self.sent_opening = data[0] if data else 0
         finished = False
@@ -154,6 +165,8 @@ class CountedStream(trio.abc.Stream):
         finally:
             self.sending = False
             self.broken = self.broken or not finished
+            if self._turns:
+                self._turns.unpark()
 
     async def _send(self, piece: bytes | bytearray | memoryview) -> None:
         await self.stream.send_all(piece)

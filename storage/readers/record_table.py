@@ -41,10 +41,12 @@ class RecordTable:
         if record_id is None:
             return None
         key = _key(record_id)
-        for table in (self, *others):
-            if (entry := table._entries.get(key)) is not None:
-                return entry
-        return None
+        entry = self._entries.get(key)
+        if entry is None:
+            for table in others:
+                if (entry := table._entries.get(key)) is not None:
+                    return entry
+        return entry
 
     def put(self, record_id: str | None, entry: Entry) -> None:
         """Remember ``record_id``, as the youngest; an id seen before now names the later record."""

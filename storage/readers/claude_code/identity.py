@@ -53,8 +53,8 @@ class Identity(msgspec.Struct, array_like=True):
         if not self.seen_talk and isinstance(obj.get("isSidechain"), bool):
             self.seen_talk = True
             self._settle_kind(obj)
-        if self.parent is None and (fork := string(mapping(obj, "forkedFrom"), "sessionId")):
-            self.parent = fork
+        if self.parent is None and "forkedFrom" in obj:
+            self.parent = string(mapping(obj, "forkedFrom"), "sessionId")
 
     def _settle(self, obj: dict[str, JSON]) -> None:
         if not self.stem.startswith("agent-"):

@@ -73,7 +73,9 @@ class ClaudeMapper:
 
     def feed(self, record: Record) -> str | None:
         lines = items(record.obj, "loglines")
-        for obj in lines or [record.obj]:
+        if not lines:
+            self._feed(record.obj)
+        for obj in lines:
             if isinstance(obj, dict):
                 self._feed(obj)
         return None
@@ -85,7 +87,8 @@ class ClaudeMapper:
         main.facts.id = self._identity.session_id
         main.facts.is_subagent = self._identity.is_agent
         main.see_time(time_of(obj))
-        main.see_cwd(string(obj, "cwd"))
+        if main.facts.cwd is None:
+            main.see_cwd(string(obj, "cwd"))
         parent = self._links.find(string(obj, "parentUuid"))
         belongs = self._identity.place(obj, parent)
         main.facts.parent = self._identity.parent
@@ -100,7 +103,8 @@ class ClaudeMapper:
 
     def _feed_main(self, obj: dict[str, JSON], parent: Entry | None) -> None:
         main, digest = self._main, content_digest(obj)
-        earlier = self._links.find(string(obj, "uuid"))
+        uuid = string(obj, "uuid")
+        earlier = self._links.find(uuid)
         if earlier is not None and self._links.is_repeat(earlier, digest):
             self._emit(main, kept(obj))
             return
@@ -114,15 +118,16 @@ class ClaudeMapper:
                 anchor = self._links.surface.last
                 nodes += anchor == main.facts.next_seq
             seq = self._emit(main, draft, 0, step, parent)
-            if draft.is_human and nodes == 1:
+            if nodes == 1 and main.lacks_prompt and draft.is_human:
                 main.see_prompt(prompt_text(obj), seq)
         self._links.see_log_only(obj, first)
         self._links.remember(obj, Entry(0, first, anchor, nodes, digest))
-        if (titled := self._titles.draft_for_leaf(string(obj, "uuid"))) is not None:
+        if (titled := self._titles.draft_for_leaf(uuid)) is not None:
             self._emit(main, titled)
-        for note in self._links.notes:
-            main.note(note)
-        self._links.notes.clear()
+        if self._links.notes:
+            for note in self._links.notes:
+                main.note(note)
+            self._links.notes.clear()
 
     def _place(
         self, draft: Draft, seq: int, obj: dict[str, JSON], parent: Entry | None, *, follows: bool

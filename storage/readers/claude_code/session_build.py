@@ -68,7 +68,7 @@ class SessionBuild:
     ) -> int:
         """Append one event and return its seq. ``sources`` are made distinct; none means absent."""
         seq = self.facts.next_seq
-        cited: list[JSON] = [*dict.fromkeys(source for source in sources if 0 <= source < seq)]
+        cited: list[JSON] = [*dict.fromkeys([source for source in sources if 0 <= source < seq])]
         event = Event(
             type=type_,
             seq=seq,
@@ -83,10 +83,15 @@ class SessionBuild:
             self.facts.titled = True
         return seq
 
+    @property
+    def lacks_prompt(self) -> bool:
+        """Whether a human prompt would be the first of its own."""
+        known = self.facts.prompt
+        return known is None or known[1] < self.facts.inherited
+
     def see_prompt(self, text: str, seq: int) -> None:
         """Remember the first human prompt of its own: what a session without a title is called by."""
-        known = self.facts.prompt
-        if (known is None or known[1] < self.facts.inherited) and (line := title_text(text)):
+        if self.lacks_prompt and (line := title_text(text)):
             self.facts.prompt = (line, seq)
 
     def see_title_beside(self, beside: tuple[str, str, int] | None) -> None:

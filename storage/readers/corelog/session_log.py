@@ -327,7 +327,7 @@ class SessionLog:
             op = {"op": "replace", "start": removed[0], "end": removed[-1]}
         else:
             state.surface.append(state.next_seq)
-        cited: list[JSON] = [*dict.fromkeys([*removed, *sources])]
+        cited: list[JSON] = [*dict.fromkeys([*removed, *sources])] if removed or sources else []
         return self._emit(kind, data, op, cited or UNSET)
 
     def _emit(
@@ -341,9 +341,11 @@ class SessionLog:
         if self._native is not UNSET:
             data["native"] = self._native
             self._native = UNSET
-        seq = state.next_seq
+        seq, time = state.next_seq, state.time
+        if time is None:
+            time = self.now
         self.pending.append(
-            Event(type=kind, seq=seq, time=self.now, data=data, surface_op=op, source_event_seqs=sources)
+            Event(type=kind, seq=seq, time=time, data=data, surface_op=op, source_event_seqs=sources)
         )
         state.next_seq = seq + 1
         return seq

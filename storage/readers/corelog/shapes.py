@@ -34,7 +34,10 @@ def list_of(value: JSON) -> list[JSON]:
 
 def first_text(*values: JSON) -> str:
     """The first of ``values`` that is a non-empty text, or the empty string."""
-    return next((value for value in values if isinstance(value, str) and value), "")
+    for value in values:  # a generator costs three times as much
+        if value and isinstance(value, str):
+            return value
+    return ""
 
 
 def text_block(text: str) -> dict[str, JSON]:
@@ -43,7 +46,7 @@ def text_block(text: str) -> dict[str, JSON]:
 
 def text_blocks(*texts: str) -> list[JSON]:
     """One text block for each text that is not blank."""
-    return [text_block(text) for text in texts if not is_blank(text)]
+    return [{"type": "text", "text": text} for text in texts if not is_blank(text)]
 
 
 def image_block(**facts: JSON) -> dict[str, JSON]:

@@ -19,6 +19,7 @@ from ..sqlite import Connection
 from ..text_codec import TextCodec
 from .bodies import Bodies, BodyRun
 from .engine_order import length_token
+from .repeats import repeated
 from .rows import from_sql, to_sql
 from .schema import BLOCK_BITS, BLOCK_DOCUMENTS, BLOCK_MASK, SURFACE_NUMBERS, TAG
 from .spans import SpanRow, Spans
@@ -75,6 +76,7 @@ class DocumentStore:
         self._runs: list[BodyRun] = []
         self._postings: list[Posting] = []
         self._new_spans: list[SpanRow] = []
+        self._repeats: list[tuple[int, bytes]] = []
         self._pending_chars = 0
 
     def forget_all(self) -> None:
@@ -134,6 +136,8 @@ class DocumentStore:
         self._postings.append(posting(row_id, slot.ws, search, prepared, pieces, len(text)))
         if self.spans.active:
             self.spans.extend(self._new_spans, row_id, search, prepared, pieces)
+            if (hashes := repeated(prepared)) is not None:
+                self._repeats.append((row_id, hashes))
         slot.numbers, slot.last_seq = number + 1, document.seq
         if not search:
             slot.texts += 1
@@ -172,6 +176,7 @@ class DocumentStore:
         self.bodies.insert(sorted(self._runs, key=lambda run: run.first))
         many(_FTS_INSERT, self._postings)
         self.spans.insert(self._new_spans)
+        many("INSERT OR REPLACE INTO repeats VALUES(?, ?)", self._repeats)
         self.spans.note_rows(run.first >> BLOCK_BITS for run in self._runs)
         self._clear()
 
@@ -240,7 +245,8 @@ class DocumentStore:
             pieces = " ".join(parts(prepared))
             postings.append(posting(row_id, ws, row_id in searches, prepared, pieces, len(text)))
         self._connection.executemany(_FTS_DELETE, postings)
-        self._connection.execute("DELETE FROM doc WHERE doc BETWEEN ? AND ?", (first, last))
+        for table in ("doc", "repeats"):
+            self._connection.execute(f"DELETE FROM {table} WHERE doc BETWEEN ? AND ?", (first, last))
         self.bodies.cut(first, last)
 
     def store_counts(self, slot: Slot) -> None:

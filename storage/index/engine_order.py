@@ -52,6 +52,20 @@ class EngineOrder:
             (matching.expression, *matching.rows.values, *events.values, size),
         ).fetchall()
 
+    def known_once(self, matching: Matching, events: Sql, repeats: Sql, size: int) -> list[Row]:
+        """Rows of ``COLUMNS``, whether the document may hold the phrase twice, and the sid, those first.
+
+        The others hold it once and follow in order. No score: nothing is walked but what matches.
+        """
+        return self._connection.execute(
+            f"SELECT x.*, b.sid FROM (SELECT {COLUMNS}, {repeats.text} AS maybe"
+            " FROM fts AS f CROSS JOIN doc AS d ON d.doc = f.rowid LEFT JOIN repeats AS r ON r.doc = f.rowid"
+            f" WHERE fts MATCH ?{matching.rows.text} AND {events.text}"
+            f" ORDER BY maybe DESC, {self._prompt}d.chars, d.time DESC LIMIT ?) AS x"
+            f" CROSS JOIN block AS b ON b.block = x.doc >> {BLOCK_BITS}",
+            (*repeats.values, matching.expression, *matching.rows.values, *events.values, size),
+        ).fetchall()
+
     def by_score(self, matching: Matching, size: int) -> list[tuple[int, float]]:
         """The best ``size`` rows by score alone: (row id, score)."""
         return self._connection.execute(

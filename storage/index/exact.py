@@ -25,6 +25,7 @@ from .looking import Looking
 from .query_words import PHRASE_TOKENS_MAX, phrase_match
 from .ranked import Group, Hit, Keys, passes
 from .rare_tokens import held_by_rare, rows_inside
+from .repeats import may_repeat
 from .scope import Matching, Sql, hits_up_to, numbers
 
 FEW_HITS: Final = 1_000
@@ -33,8 +34,6 @@ costs a pass over all hits of the phrase in the whole table, whatever the sessio
 TAGS_FROM_HITS: Final = 2_000
 """Hits in the whole table from which on the workspace's tag in the expression beats a list of sessions:
 below, the engine's pass over the hits of the tag itself costs more than it saves."""
-FEW_TAGGED: Final = 40
-"""Hits in the workspace that are counted in their texts, where the pass would be over many more."""
 LOOKED_UP_MAX: Final = 4_000
 """Hits whose lengths are looked up one by one, 0.5 us each; more are first thinned out (engine_order)."""
 LONG_PHRASE: Final = 3
@@ -42,6 +41,8 @@ LONG_PHRASE: Final = 3
 READ_TOGETHER: Final = 256
 TAGGED_LOOKED_UP_MAX: Final = 10_000
 """The same in a workspace, where thinning out costs a walk over the tag and two sets of postings."""
+MAYBE_TWICE_MAX: Final = 40
+"""Hits that may count more than one and are read to see, 30 us each, before the engine is asked after all."""
 LITERAL_ROWS: Final = 2_000
 """Best hits whose texts are checked for the query's symbols (SPEC 16.2.3)."""
 _LITERAL_FETCH: Final = 20_000
@@ -106,9 +107,7 @@ class ExactSearch:
             return own if self._hits_up_to(FEW_HITS + 1, own) <= FEW_HITS else None
         if len(self.phrase) >= LONG_PHRASE and self._held_by_rare is not None:
             return self._held_by_rare
-        if scope.tags is None or self._hits_everywhere < TAGS_FROM_HITS:
-            return None
-        return own if self._hits_tagged <= FEW_TAGGED else None
+        return None
 
     @cached_property
     def _held_by_rare(self) -> Matching | None:
@@ -127,12 +126,12 @@ class ExactSearch:
     def _hits_up_to(self, limit: int, matching: Matching) -> int:
         return hits_up_to(self.looking.connection, limit, matching)
 
-    @property
+    @cached_property
     def _plain(self) -> Matching:
         scope = self.looking.scope
         return Matching(phrase_match(self.phrase, scope.with_searches), scope.rows)
 
-    @property
+    @cached_property
     def _tagged(self) -> Matching:
         scope = self.looking.scope
         return Matching(f"({self._plain.expression}) AND ({scope.tags})", scope.apart)
@@ -145,6 +144,10 @@ class ExactSearch:
 
     def _by_engine(self, size: int) -> tuple[list[Hit], bool]:
         order = EngineOrder(self.looking.connection, self.prompts_last)
+        if self.looking.scope.tags is not None and self._hits_tagged <= TAGGED_LOOKED_UP_MAX:
+            known = self._by_repeats(order, size) if self._hits_tagged else ([], True)
+            if known is not None:
+                return known
         matching, events = self._matching(), self.looking.scope.events
         most, hits = self._hits_among(matching)
         if not hits:
@@ -169,6 +172,24 @@ class ExactSearch:
         if self.looking.scope.tags is not None and self._hits_everywhere >= TAGS_FROM_HITS:
             return TAGGED_LOOKED_UP_MAX, self._hits_tagged
         return LOOKED_UP_MAX, self._hits_up_to(LOOKED_UP_MAX + 1, matching)
+
+    def _by_repeats(self, order: EngineOrder, size: int) -> tuple[list[Hit], bool] | None:
+        """The best hits of some workspaces without the engine's score; None if too many may count twice."""
+        scope = self.looking.scope
+        most = size + MAYBE_TWICE_MAX
+        found = order.known_once(self._tagged, scope.events, may_repeat(self.phrase), most)
+        maybe = sum(row[7] for row in found)
+        if maybe > MAYBE_TWICE_MAX:
+            return None
+        self.looking.load_texts(row[0] for row in found[:maybe])
+        hits = [self._hit(row, self._count(self.looking.text(row[0])), row[8]) for row in found[:maybe]]
+        hits += [self._hit(row, 1, row[8]) for row in found[maybe:]]
+        edge = hits[-1].keys if hits else ()
+        hits.sort(key=_keys_of)
+        if len(found) == most:  # what ties with the last one, or comes after it, may not be all
+            while hits and hits[-1].keys >= edge:
+                hits.pop()
+        return hits, len(found) < most
 
     def _settled(self, found: list[Row], complete: bool) -> tuple[list[Hit], bool]:
         """Rows as hits in order, with real counts; without a tie that may go on."""

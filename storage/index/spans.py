@@ -21,6 +21,7 @@ import attrs
 from ...protocol.tokens import parts, prepare, split_bytes
 from ..sqlite import Connection
 from .bodies import Bodies
+from .repeats import repeated
 from .schema import BLOCK_BITS, BLOCK_MASK, TAG
 
 SPANS_FROM_DOCUMENTS: Final = 20_000
@@ -249,10 +250,14 @@ class Spans:
             return
         searches: dict[int, int] = dict(found)
         rows: list[SpanRow] = []
+        repeats: list[tuple[int, bytes]] = []
         for doc, text in self._bodies.between(start, found[-1][0]):
             prepared = prepare(text)
             self.extend(rows, doc, bool(searches[doc]), prepared, " ".join(parts(prepared)))
+            if (hashes := repeated(prepared)) is not None:
+                repeats.append((doc, hashes))
         self._write(rows)
+        self._connection.executemany("INSERT OR REPLACE INTO repeats VALUES(?, ?)", repeats)
 
     def _join_step(self) -> bool:
         """Join the small rows of one block, and its text copies. True while another block waits."""

@@ -123,7 +123,7 @@ def test_a_workspace_is_kept_to_by_tag_and_by_list(
     index: IndexFile, monkeypatch: pytest.MonkeyPatch, many: int
 ) -> None:
     monkeypatch.setattr(exact, "TAGS_FROM_HITS", many)
-    monkeypatch.setattr(exact, "FEW_TAGGED", 0)
+    monkeypatch.setattr(exact, "MAYBE_TWICE_MAX", 0)
     for n in range(30):
         put(index, f"s{n:02d}", f"{FILLER} quartz", f"{FILLER} quartz quartz {n}", cwd=f"/{n % 3}")
     for cwds in (("/0",), ("/1", "/2"), ("/nowhere",), (None,)):

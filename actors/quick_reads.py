@@ -17,11 +17,10 @@ import attrs
 
 from ..protocol.collected import Caller, FoundTitle
 from ..protocol.reads import Window, check_window
-from ..protocol.records import EventWindow
 from ..protocol.tools.arguments import EventReadArguments, decode_arguments
 from ..protocol.tools.authority import is_authorized, own_id, require_caller
 from ..protocol.tools.checks import check_seq
-from ..protocol.tools.render_read import render_window
+from ..protocol.tools.render_read import render_events
 from .circle import Shown
 from .corpus import Corpus
 from .logs import POINT_BYTES
@@ -67,14 +66,7 @@ class QuickReads:
         if point is None:
             return None
         place, events = point
-        found = EventWindow(
-            header=shown.header,
-            target=events[place],
-            events=events,
-            first_seq=events[0].seq,
-            last_seq=events[-1].seq,
-        )
-        return render_window(found, title)
+        return render_events(wanted, events[place], events, title)
 
 
 def _title(shown: Shown) -> FoundTitle | None:

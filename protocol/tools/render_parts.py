@@ -36,12 +36,12 @@ def title_text(title: FoundTitle) -> str:
 def session_line(session_id: str, title: FoundTitle) -> str:
     if len(session_id) + len(title.text or "") > _KEPT_CHARS:
         return f"{shown_id(session_id)}: {title_text(title)}"
-    return _session_line(session_id, title)
+    return _session_line(session_id, title.text, title.error)
 
 
 @lru_cache(maxsize=512)  # one session is read many times over: 2 us become 0.3
-def _session_line(session_id: str, title: FoundTitle) -> str:
-    return f"{shown_id(session_id)}: {title_text(title)}"
+def _session_line(session_id: str, text: str | None, error: str | None) -> str:
+    return f"{shown_id(session_id)}: {title_text(FoundTitle(text=text, error=error))}"
 
 
 def availability_text(live: bool, persisted: bool, source_gone: bool = False) -> str:

@@ -21,19 +21,24 @@ NO_TEXT: Final = "    (no text)"
 
 def render_window(window: EventWindow, title: FoundTitle) -> str:
     """Return the target as JSON in a fenced block, then the text of its neighbours."""
-    body = pretty_json(event_to_json(window.target))
+    return render_events(window.header.id, window.target, window.events, title)
+
+
+def render_events(session_id: str, target: Event, events: Sequence[Event], title: FoundTitle) -> str:
+    """As ``render_window``, of a window's parts. ``events``: the target among its neighbours."""
+    body = pretty_json(event_to_json(target))
     fence = fence_for(body)
     lines = [
-        f"session {session_line(window.header.id, title)}",
-        f"event: {_facts(window.target)}",
+        f"session {session_line(session_id, title)}",
+        f"event: {_facts(target)}",
         QUOTE_NOTE,
         f"{fence}json",
         body,
         fence,
     ]
-    if len(window.events) > 1:
-        lines += _group("before:", [event for event in window.events if event.seq < window.target.seq])
-        lines += _group("after:", [event for event in window.events if event.seq > window.target.seq])
+    if len(events) > 1:
+        lines += _group("before:", [event for event in events if event.seq < target.seq])
+        lines += _group("after:", [event for event in events if event.seq > target.seq])
     return "\n".join(lines) + "\n"
 
 

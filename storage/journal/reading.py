@@ -32,6 +32,7 @@ _POINT: Final = "SELECT body FROM event WHERE key = ?"
 _SMALL: Final = (
     "SELECT key, CASE WHEN length(body) <= ? THEN body END FROM event WHERE key BETWEEN ? AND ? ORDER BY key"
 )
+_ONE_SMALL: Final = "SELECT CASE WHEN length(body) <= ? THEN body END FROM event WHERE key = ?"
 _RANGE: Final = "SELECT key, body FROM event WHERE key BETWEEN ? AND ? ORDER BY key LIMIT ?"
 
 
@@ -95,6 +96,8 @@ class JournalReader:
         brackets takes some hundred bytes. Raises: JournalDamaged.
         """
         base = sid << SEQ_BITS
+        if first == last:
+            return self._read_one_small(sid, first, most_bytes)
         rows = self.connection.execute(_SMALL, (most_bytes, base + first, base + last)).fetchall()
         size = 0
         for _, body in rows:
@@ -102,6 +105,15 @@ class JournalReader:
             if size > most_bytes:
                 return None
         return [self._event(sid, key - base, self._restore(sid, key - base, body)) for key, body in rows]
+
+    def _read_one_small(self, sid: int, seq: int, most_bytes: int) -> list[Event] | None:
+        rows = self.connection.execute(_ONE_SMALL, (most_bytes, sid << SEQ_BITS | seq)).fetchall()
+        if not rows:
+            return []
+        body: bytes | None = rows[0][0]
+        if body is None or plain_size(body[:HEAD_BYTES], len(body)) > most_bytes:
+            return None
+        return [self._event(sid, seq, self._restore(sid, seq, body))]
 
     def read_all(self, sid: int, first: int = 0) -> Iterator[list[Event]]:
         """The log from ``first`` on, in pages of at most 512 events; each page its own small read.

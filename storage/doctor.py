@@ -1,7 +1,8 @@
 """Is the index what the logs say? Whole checks of the files, and samples read again and compared.
 
-Everything here only reads. What is wrong is mended by ``Sources.rebuild``, or by ``discard_index`` before
-the store is opened; the journal has no second copy and is only reported on.
+Everything here only reads, but for the mark of a damaged index. What is wrong is mended by
+``Sources.rebuild``, by the next start, or by ``discard_index`` before the store is opened; the journal has
+no second copy and is only reported on.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ def examine(
     between samples. ``seed`` makes the choice of samples repeatable.
     """
     checks = (
-        check_index_file(reader.connection),
+        check_index_file(reader),
         check_file("journal file", reader.journal.connection),
         _or_failed("journal and index", lambda: check_journal_in_step(reader)),
         _or_failed("samples", lambda: check_samples(reader, readers, samples, stopped=stopped, seed=seed)),
@@ -106,10 +107,16 @@ def check_file(name: str, connection: Connection) -> Check:
     return Check(name, not found, "; ".join(found)[:500] or "ok")
 
 
-def check_index_file(connection: Connection) -> Check:
-    """The index's file; says also which damaged one it took the place of, as long as that is kept."""
-    check = check_file("index file", connection)
-    path = _or_empty(connection)
+def check_index_file(reader: StoreReader) -> Check:
+    """The index's file; says also which damaged one it took the place of, as long as that is kept.
+
+    A damaged one is marked, so that the next start builds it anew.
+    """
+    check = check_file("index file", reader.connection)
+    if not check.ok:
+        reader.suspect(DatabaseError(f"database disk image is malformed: {check.detail}"))
+        return attrs.evolve(check, detail=f"{check.detail}; the next start builds it anew")
+    path = _or_empty(reader.connection)
     aside = [file.name for file in set_aside_files(Path(path))] if path else []
     if not aside:
         return check

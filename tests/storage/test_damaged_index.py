@@ -140,6 +140,23 @@ def test_damage_that_a_query_meets_is_mended_by_the_next_start(
     caplog.clear()
 
 
+def test_what_doctor_finds_is_mended_by_the_next_start(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = built(tmp_path)
+    pages = path.stat().st_size // PAGE
+    overwrite(path, pages - pages // 3, pages // 3 - 1)
+    toys = open_toy_store(tmp_path, retain=True)
+    told = {check.name: check for check in examine(toys.reader, toys.store.settings.readers, 1).checks}
+    assert not told["index file"].ok
+    assert "the next start builds it anew" in told["index file"].detail
+    toys.close()
+    toys = open_toy_store(tmp_path, retain=True)
+    assert toys.store.set_aside is not None
+    toys.close()
+    caplog.clear()
+
+
 def test_a_suspicion_that_proves_wrong_costs_nothing(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

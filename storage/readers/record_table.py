@@ -11,6 +11,10 @@ RECENT_MAX: Final = 512
 """Links reach back a few records; a farther one is left out."""
 
 
+SHORT_ID: Final = 128
+"""Longer ids are hashed each time: nothing a log holds may fill the memory of what was hashed last."""
+
+
 class Entry(NamedTuple):
     """Where a record went.
 
@@ -89,7 +93,15 @@ class CallTable:
         return list(self._calls.items())
 
 
-@lru_cache(maxsize=256)
 def _key(text: str) -> bytes:
-    """A record's id comes four times: looked for, put, and both as the parent of the next one."""
+    return _short_key(text) if len(text) <= SHORT_ID else _digest(text)
+
+
+@lru_cache(maxsize=256)
+def _short_key(text: str) -> bytes:
+    """A record's id comes four times: looked for, put, and twice as the parent of the next one."""
+    return _digest(text)
+
+
+def _digest(text: str) -> bytes:
     return blake2b(text.encode("utf-8", "replace"), digest_size=8).digest()

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import logging
 import os
+import stat
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Final, TypeVar
@@ -249,13 +250,13 @@ def _look_for(roots: Sequence[Path]) -> frozenset[_Present]:
         except OSError:
             found.append(_Present(_first_missing(root), folder=False, inode=(0, 0), there=False))
             continue
-        found.append(_Present(root, root.is_dir(), (seen.st_dev, seen.st_ino)))
+        found.append(_Present(root, stat.S_ISDIR(seen.st_mode), (seen.st_dev, seen.st_ino)))
     return frozenset(found)
 
 
 def _first_missing(root: Path) -> Path:
     """Of a root that is not there, the topmost part that is missing: it comes into a folder that is there."""
     missing = root
-    while not missing.parent.is_dir() and missing.parent != missing:
+    while not os.path.isdir(missing.parent) and missing.parent != missing:  # never raises, as Path's does
         missing = missing.parent
     return missing

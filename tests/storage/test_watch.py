@@ -107,6 +107,15 @@ async def test_a_root_that_comes_later_and_goes_again(
         )
 
 
+def test_a_root_behind_closed_folders_is_looked_for_without_harm(monkeypatch: pytest.MonkeyPatch) -> None:
+    def closed(path: object, *_: object, **__: object) -> object:
+        raise PermissionError(13, "closed", str(path))
+
+    monkeypatch.setattr(watch.os, "stat", closed)
+    found = watch._look_for([Path("/closed/inner/root")])
+    assert [(one.root, one.there) for one in found] == [(Path("/"), False)]
+
+
 @pytest.mark.slow
 async def test_a_single_log_is_watched_through_its_folder(tmp_path: Path, kind: str) -> None:
     log = tmp_path / "log.db"

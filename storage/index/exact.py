@@ -26,6 +26,7 @@ from .query_words import PHRASE_TOKENS_MAX, phrase_match
 from .ranked import Group, Hit, Keys, passes
 from .rare_tokens import held_by_rare, rows_inside
 from .repeats import may_repeat
+from .schema import BLOCK_BITS
 from .scope import Matching, Sql, hits_up_to, numbers
 
 FEW_HITS: Final = 1_000
@@ -77,6 +78,27 @@ class ExactSearch:
             return self._counted, True
         hits, complete = self._by_engine(max(size, _LITERAL_FETCH) if self.literal else size)
         return self._literal_first(hits), complete
+
+    def holds_every_session(self, hits: list[Hit]) -> bool:
+        """Whether further hits could only be of sessions that are among these with a better one."""
+        looking = self.looking
+        if looking.tools and looking.forks:
+            return False  # the better one may be a copy that is shown elsewhere
+        return self._sessions_with_hits == len({hit.sid for hit in hits})
+
+    @cached_property
+    def _sessions_with_hits(self) -> int:
+        """How many sessions of some workspaces hold the phrase, 0.3 us a hit; -1: not worth asking."""
+        scope = self.looking.scope
+        if scope.tags is None or scope.events.text != "TRUE" or self._hits_tagged > TAGGED_LOOKED_UP_MAX:
+            return -1
+        row = self.looking.connection.execute(
+            "SELECT count(DISTINCT b.sid) FROM fts AS f"
+            f" CROSS JOIN block AS b ON b.block = f.rowid >> {BLOCK_BITS}"
+            f" WHERE fts MATCH ?{scope.apart.text}",
+            (self._tagged.expression, *scope.apart.values),
+        ).fetchone()
+        return -1 if row is None else int(row[0])
 
     def all_in(self, sids: list[int]) -> list[Hit]:
         """All hits in a few sessions, in order of their keys."""
@@ -280,7 +302,7 @@ def exact_sessions(search: ExactSearch, want: int, after: Position | None) -> li
         hits, complete = search.ranked(size)
         search.looking.families.load(islice(dict.fromkeys(hit.sid for hit in hits), want))
         groups = list(islice(_grouped(search, hits, after), want))
-        if complete or len(groups) >= want:
+        if complete or len(groups) >= want or search.holds_every_session(hits):
             return groups
         size *= 4
 

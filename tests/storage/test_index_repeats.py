@@ -13,6 +13,8 @@ from session_query.protocol.tokens import count_phrase, lower_ascii, prepare, to
 from session_query.storage.index import exact, repeats, spans
 from session_query.storage.index.door import Reach, SearchSpec, SessionKey
 from session_query.storage.index.engine_order import EngineOrder
+from session_query.storage.index.scope import Matching, Sql
+from session_query.storage.sqlite import Row
 from support.index_files import IndexFile, document, open_index, state
 
 FILLER = " ".join(f"filler{n}" for n in range(24))
@@ -117,6 +119,27 @@ def test_no_score_is_asked_for_where_nothing_is_repeated(monkeypatch: pytest.Mon
         with index.reader.snapshot():
             hits = index.reader.search_sessions(SearchSpec(query="echo"), Reach(workspaces=(None,))).hits
         assert [hit.best.seq for hit in hits] == [1, 1, 1]
+
+
+def test_a_small_workspace_is_not_read_to_its_last_hit(monkeypatch: pytest.MonkeyPatch) -> None:
+    spanned(monkeypatch)
+    asked: list[int] = []
+    known_once = EngineOrder.known_once
+
+    def noting(order: EngineOrder, matching: Matching, events: Sql, repeats: Sql, size: int) -> list[Row]:
+        asked.append(size)
+        return known_once(order, matching, events, repeats, size)
+
+    with open_index() as index:
+        for number in range(3):
+            documents = [document(seq, f"echo {FILLER} {'x' * (seq % 7)}") for seq in range(200)]
+            index.put(SessionKey("journal", "", f"s{number}"), state(f"s{number}"), documents)
+        cover(index)
+        monkeypatch.setattr(EngineOrder, "known_once", noting)
+        with index.reader.snapshot():
+            hits = index.reader.search_sessions(SearchSpec(query="echo"), Reach(workspaces=("/a",))).hits
+    assert [(hit.session.key.id, hit.best.seq) for hit in hits] == [("s0", 196), ("s1", 196), ("s2", 196)]
+    assert asked == [84 + exact.MAYBE_TWICE_MAX]
 
 
 def test_a_deleted_session_leaves_no_hashes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

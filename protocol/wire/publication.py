@@ -77,7 +77,7 @@ class Publication:
         self._queue.extend(encoded)
         self.queued_bytes += size
         if acknowledged is not None:
-            self._wait(acknowledged)
+            self.wait_all(acknowledged)  # nothing may be handed over, and everything be committed
 
     def wait_all(self, acknowledged: Acknowledged) -> None:
         """Tell when everything handed over so far is committed (or never will be)."""

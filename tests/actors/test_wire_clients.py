@@ -57,6 +57,7 @@ async def scenario(client: clients.Client | AsyncioClient) -> None:
     publication = await client.publish(header("pub"), [event("seed")])
     assert (publication.session_id, publication.next_seq) == ("pub", 2)
     await publication.append([event("a"), event("b")])
+    await publication.append([])
     publication.append_nowait([event("c")])
     publication.append_nowait([event("d")])
     await publication.flush()

@@ -319,6 +319,26 @@ def test_a_publication_from_seed_to_detach(encoding: Encoding) -> None:
     assert gone == [m.Detached(id=detach.id)]
 
 
+def test_handing_nothing_over_is_told_when_all_before_it_is_committed() -> None:
+    line = Line()
+    line.up()
+    publication = line.core.publish({"id": "s", "createdAt": 1})
+    told: list[Any] = []
+    publication.put([], lambda error: told.append(("attached", error)))
+    assert told == [], "the session is not there yet"
+    (attach,) = line.sent()
+    line.hear(m.Attached(id=attach.id, session_id="s", next_seq=0))
+    publication.put([], lambda error: told.append(("nothing", error)))
+    assert told == [("attached", None), ("nothing", None)]
+    publication.put([event(1)])
+    publication.put([], lambda error: told.append(("behind one", error)))
+    line.core.pump(publication)
+    assert len(told) == 2
+    (append,) = line.sent()
+    line.hear(m.Appended(id=append.id, through_seq=0))
+    assert told[2:] == [("behind one", None)]
+
+
 def test_events_are_copied_and_checked_when_handed_over() -> None:
     publication = Publication({"id": "s"}, "json", 1000)
     mine: dict[str, Any] = {"type": "x", "time": 1, "data": {"list": [1]}}

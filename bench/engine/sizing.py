@@ -30,6 +30,7 @@ PARTS: Final = {
     "sessions": ("session", "workspace", "source", "block"),
     "skeletons": ("skeleton",),
     "spans": ("span", "span_end", "span_word", "span_todo"),
+    "repeats": ("repeats", "repeats_todo"),
     "catalog of the logs": (
         "catalog_root",
         "catalog_unit",

@@ -20,6 +20,7 @@ from ..text_codec import TextCodec
 from .bodies import Bodies, BodyRun
 from .engine_order import length_token
 from .repeats import repeated
+from .repeats_later import RepeatsLater
 from .rows import from_sql, to_sql
 from .schema import BLOCK_BITS, BLOCK_DOCUMENTS, BLOCK_MASK, SURFACE_NUMBERS, TAG
 from .spans import SpanRow, Spans
@@ -69,6 +70,9 @@ class DocumentStore:
         """Most documents written at once since whoever reads this set it to 0."""
         self.bodies = Bodies(connection, codec)
         self.spans = Spans(connection, self.bodies)
+        self.repeats_later = RepeatsLater(connection, self.bodies)
+        self.is_bulk = False
+        """A first build runs: what answers without is made in idle time."""
         self._clear()
 
     def _clear(self) -> None:
@@ -77,6 +81,7 @@ class DocumentStore:
         self._postings: list[Posting] = []
         self._new_spans: list[SpanRow] = []
         self._repeats: list[tuple[int, bytes]] = []
+        self._without_repeats: list[int] = []
         self._pending_chars = 0
 
     def forget_all(self) -> None:
@@ -136,7 +141,9 @@ class DocumentStore:
         self._postings.append(posting(row_id, slot.ws, search, prepared, pieces, len(text)))
         if self.spans.active:
             self.spans.extend(self._new_spans, row_id, search, prepared, pieces)
-            if (hashes := repeated(prepared)) is not None:
+            if self.is_bulk:
+                self._without_repeats.append(row_id)
+            elif (hashes := repeated(prepared)) is not None:
                 self._repeats.append((row_id, hashes))
         slot.numbers, slot.last_seq = number + 1, document.seq
         if not search:
@@ -177,6 +184,7 @@ class DocumentStore:
         many(_FTS_INSERT, self._postings)
         self.spans.insert(self._new_spans)
         many("INSERT OR REPLACE INTO repeats VALUES(?, ?)", self._repeats)
+        self.repeats_later.add(sorted(self._without_repeats))
         self.spans.note_rows(run.first >> BLOCK_BITS for run in self._runs)
         self._clear()
 
@@ -248,6 +256,7 @@ class DocumentStore:
         for table in ("doc", "repeats"):
             self._connection.execute(f"DELETE FROM {table} WHERE doc BETWEEN ? AND ?", (first, last))
         self.bodies.cut(first, last)
+        self.repeats_later.cut(first)
 
     def store_counts(self, slot: Slot) -> None:
         """Write a session's document counts to its row."""

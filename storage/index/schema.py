@@ -13,7 +13,7 @@ from ...protocol.tokens import TOKENS_VERSION
 from .. import sqlite
 from ..sqlite import Connection
 
-INDEX_VERSION: Final = 7
+INDEX_VERSION: Final = 8
 """Raised with every change of tables or of what is stored in them. TOKENS_VERSION is checked apart."""
 
 BLOCK_BITS: Final = 12
@@ -71,6 +71,8 @@ _STATEMENTS: Final = (
     "CREATE TABLE span_todo(block INTEGER PRIMARY KEY)",
     # Which tokens a document holds more than once, of documents that have spans. See repeats.
     "CREATE TABLE repeats(doc INTEGER PRIMARY KEY, tokens BLOB NOT NULL)",
+    # Blocks whose documents from ``next`` on wait for theirs. See repeats_later.
+    "CREATE TABLE repeats_todo(block INTEGER PRIMARY KEY, next INT NOT NULL)",
 )
 
 _FTS_SHADOWS: Final = ("data", "idx", "config", "docsize", "content")
@@ -89,6 +91,7 @@ INDEX_TABLES: Final = frozenset(
         "span_word",
         "span_todo",
         "repeats",
+        "repeats_todo",
     )
 ) | frozenset(
     name for table in ("fts", "span") for name in (table, *(f"{table}_{end}" for end in _FTS_SHADOWS))

@@ -256,6 +256,7 @@ class Writer:
         try:
             with sqlite.transaction(self._connection):
                 more = self._documents.spans.step() or more
+                more = self._documents.repeats_later.step() or more
         except BaseException:
             self._documents.forget_all()
             raise
@@ -285,7 +286,7 @@ class Writer:
     def bulk(self, on: bool) -> None:
         if self._bulk and not on:
             self._shrinker.built()
-        self._bulk = on
+        self._bulk = self._documents.is_bulk = on
         size = BULK_HASH_BYTES if on else USUAL_HASH_BYTES
         for table in ("fts", "span"):
             self._connection.execute(f"INSERT INTO {table}({table}, rank) VALUES('hashsize', ?)", (size,))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final, TypeAlias
 
-import attrs
+import msgspec
 
 from ...protocol.json_value import JSON
 from .corelog.shapes import dict_of, image_block, text_block, text_of
@@ -19,15 +19,13 @@ _CALLS: Final = frozenset(("tool_use", "server_tool_use", "mcp_tool_use"))
 _CORE: Final = frozenset(("reasoning", "tool-call", "tool-result"))
 
 
-@attrs.frozen
-class Said:
+class Said(msgspec.Struct, frozen=True):
     """A run of blocks that are neither call nor result."""
 
     blocks: Blocks
 
 
-@attrs.frozen
-class Called:
+class Called(msgspec.Struct, frozen=True):
     """A tool call; ``call_id`` is empty if the writer gave none."""
 
     call_id: str
@@ -35,8 +33,7 @@ class Called:
     arguments: JSON
 
 
-@attrs.frozen
-class Answered:
+class Answered(msgspec.Struct, frozen=True):
     """The result of a call; ``is_error`` is None if the writer does not say."""
 
     call_id: str
@@ -49,6 +46,8 @@ Part: TypeAlias = Said | Called | Answered
 
 def content_parts(content: JSON) -> list[Part]:
     """Split the content of a message, in block order."""
+    if isinstance(content, str):
+        return [Said([text_block(content)])]
     parts: list[Part] = []
     run: Blocks = []
     for block in _blocks(content):
@@ -67,10 +66,14 @@ def content_parts(content: JSON) -> list[Part]:
 
 def plain_text(content: JSON) -> str:
     """The text blocks of a message, one below the other: what tells a wrapper from a prompt."""
+    if isinstance(content, str):
+        return content
     return "\n".join(
-        text
-        for block in _blocks(content)
-        if block.get("type") == "text" and isinstance(text := block.get("text"), str)
+        [
+            text
+            for block in _blocks(content)
+            if block.get("type") == "text" and isinstance(text := block.get("text"), str)
+        ]
     )
 
 

@@ -84,20 +84,24 @@ class Scale:
     load_s: float
     soak_s: float
     minute_s: float
+    soak_stored: int
 
 
 FULL: Final = Scale(
     name="full", rounds=7, appends=300, long_session=10_000, reads=2_000, requests=2_000,
     stored_sessions=10_000, search_events=200_000, cancels=60, connections=1_000, build_mb=64.0,
     load_s=30.0, soak_s=600.0, minute_s=60.0,
+    soak_stored=60_000,
 )  # fmt: skip
 QUICK: Final = Scale(
     name="quick", rounds=3, appends=100, long_session=2_000, reads=500, requests=300, stored_sessions=300,
     search_events=10_000, cancels=12, connections=100, build_mb=4.0, load_s=5.0, soak_s=5.0, minute_s=5.0,
+    soak_stored=3_000,
 )  # fmt: skip
 SMOKE: Final = Scale(
     name="smoke", rounds=2, appends=8, long_session=100, reads=20, requests=12, stored_sessions=8,
     search_events=300, cancels=2, connections=4, build_mb=0.2, load_s=0.5, soak_s=1.0, minute_s=1.0,
+    soak_stored=150,
 )  # fmt: skip
 """Only to see that every case runs."""
 

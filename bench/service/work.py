@@ -37,6 +37,8 @@ class Plan:
     appends_per_s: float = 2.0
     questions_per_s: float = 1.0
     events: int = 2
+    stored: int = 0
+    """Events of ended sessions that are there before."""
 
 
 @attrs.define
@@ -73,14 +75,17 @@ async def work(service: Child, plan: Plan) -> Seen:
         for _ in range(plan.idle):
             await stack.enter_async_context(open_line(service.url))
         runtimes = [await stack.enter_async_context(open_line(service.url)) for _ in range(plan.runtimes)]
-        agents = [await stack.enter_async_context(open_line(service.url)) for _ in range(plan.agents)]
+        searching = [await stack.enter_async_context(open_line(service.url)) for _ in range(plan.agents)]
+        reading = [await stack.enter_async_context(open_line(service.url)) for _ in range(plan.agents)]
         with trio.move_on_after(plan.seconds):
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(_watch, service, plan, seen)
                 for number, line in enumerate(runtimes):
                     nursery.start_soon(_publish, line, number, plan, seen)
-                for number, line in enumerate(agents):
-                    nursery.start_soon(_question, line, number, plan, seen)
+                for number, line in enumerate(searching):
+                    nursery.start_soon(_search, line, number, plan, seen)
+                for number, line in enumerate(reading):
+                    nursery.start_soon(_read, line, number, plan, seen)
     return seen
 
 
@@ -96,7 +101,8 @@ async def _in_time(
         except (Refused, OSError) as exc:
             seen.failed(repr(exc))
             kind = "failed"
-        seen.took(kind, (trio.current_time() - due) * 1e3)
+        if kind != "nothing yet":
+            seen.took(kind, (trio.current_time() - due) * 1e3)
         due += every_s
 
 
@@ -117,17 +123,31 @@ async def _publish(line: Line, number: int, plan: Plan, seen: Seen) -> None:
     await _in_time(seen, rng, 1 / plan.appends_per_s, append)
 
 
-async def _question(line: Line, number: int, plan: Plan, seen: Seen) -> None:
+async def _search(line: Line, number: int, plan: Plan, seen: Seen) -> None:
+    """Half of an agent's questions, on a line and a schedule of their own: a read that was due while its
+    agent still waited for a search would tell of the search.
+    """
     rng, material = random.Random(-1 - number), Material(number)
+    workspace = f"/bench/{number % WORKSPACES}"
+
+    async def ask() -> str:
+        words = material.text().split()[: rng.randrange(1, 4)]
+        await line.call("session_search", {"query": " ".join(words)}, workspace)
+        return "search"
+
+    await _in_time(seen, rng, 2 / plan.questions_per_s, ask)
+
+
+async def _read(line: Line, number: int, plan: Plan, seen: Seen) -> None:
+    """The other half: reads, and some traces, of events that were acknowledged."""
+    rng = random.Random(-1_001 - number)
     workspace = f"/bench/{number % WORKSPACES}"
 
     async def ask() -> str:
         target = f"work-{rng.randrange(plan.runtimes) // WORKSPACES * WORKSPACES + number % WORKSPACES}"
         known = seen.acknowledged.get(target, 0)
-        if not known or rng.random() < 0.5:
-            words = material.text().split()[: rng.randrange(1, 4)]
-            await line.call("session_search", {"query": " ".join(words)}, workspace)
-            return "search"
+        if not known:
+            return "nothing yet"
         seq = rng.randrange(known)
         tool = "session_event_read" if rng.random() < 0.8 else "session_event_trace"
         text = await line.call(tool, {"session_id": target, "seq": seq}, workspace)
@@ -135,7 +155,7 @@ async def _question(line: Line, number: int, plan: Plan, seen: Seen) -> None:
             seen.failed(f"{tool} of {target} {seq} told of something else")
         return tool
 
-    await _in_time(seen, rng, 1 / plan.questions_per_s, ask)
+    await _in_time(seen, rng, 2 / plan.questions_per_s, ask)
 
 
 async def _watch(service: Child, plan: Plan, seen: Seen) -> None:

@@ -9,9 +9,10 @@ shortest are found by *length tokens*: every posting carries one (see ``length_t
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Final
 
-from ..sqlite import Connection, Row
+from ..sqlite import Connection, Row, SqlValue
 from .schema import BLOCK_BITS, TAG
 from .scope import Matching, Sql, numbers
 
@@ -52,18 +53,27 @@ class EngineOrder:
             (matching.expression, *matching.rows.values, *events.values, size),
         ).fetchall()
 
-    def known_once(self, matching: Matching, events: Sql, repeats: Sql, size: int) -> list[Row]:
+    def known_once(self, source: Matching | Sequence[int], events: Sql, repeats: Sql, size: int) -> list[Row]:
         """Rows of ``COLUMNS``, whether the document may hold the phrase twice, and the sid, those first.
 
         The others hold it once and follow in order. No score: nothing is walked but what matches.
+        Args: source: the phrase in its scope, or the documents that hold it.
         """
+        if isinstance(source, Matching):
+            documents = "fts AS f CROSS JOIN doc AS d ON d.doc = f.rowid"
+            matching = Sql("fts MATCH ?", (source.expression,)) + source.rows
+            given: tuple[SqlValue, ...] = ()
+        else:
+            documents = "json_each(?) AS j CROSS JOIN doc AS d ON d.doc = j.value"
+            matching = Sql("TRUE")
+            given = (numbers(source),)
         return self._connection.execute(
             f"SELECT x.*, b.sid FROM (SELECT {COLUMNS}, {repeats.text} AS maybe"
-            " FROM fts AS f CROSS JOIN doc AS d ON d.doc = f.rowid LEFT JOIN repeats AS r ON r.doc = f.rowid"
-            f" WHERE fts MATCH ?{matching.rows.text} AND {events.text}"
+            f" FROM {documents} LEFT JOIN repeats AS r ON r.doc = d.doc"
+            f" WHERE {matching.text} AND {events.text}"
             f" ORDER BY maybe DESC, {self._prompt}d.chars, d.time DESC LIMIT ?) AS x"
             f" CROSS JOIN block AS b ON b.block = x.doc >> {BLOCK_BITS}",
-            (*repeats.values, matching.expression, *matching.rows.values, *events.values, size),
+            (*repeats.values, *given, *matching.values, *events.values, size),
         ).fetchall()
 
     def by_score(self, matching: Matching, size: int) -> list[tuple[int, float]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -94,6 +95,7 @@ def test_the_order_is_that_of_counting_every_text(
     with pytest.MonkeyPatch.context() as patch, open_index() as index:
         spanned(patch)
         patch.setattr(exact, "MAYBE_TWICE_MAX", most)
+        patch.setattr(exact, "LISTED_MAX", 3 * most)
         patch.setattr(repeats, "HASHES_MAX", 1 + most // 2)
         stored = put(index, 0, before)
         cover(index)
@@ -126,9 +128,11 @@ def test_a_small_workspace_is_not_read_to_its_last_hit(monkeypatch: pytest.Monke
     asked: list[int] = []
     known_once = EngineOrder.known_once
 
-    def noting(order: EngineOrder, matching: Matching, events: Sql, repeats: Sql, size: int) -> list[Row]:
+    def noting(
+        order: EngineOrder, source: Matching | Sequence[int], events: Sql, repeats: Sql, size: int
+    ) -> list[Row]:
         asked.append(size)
-        return known_once(order, matching, events, repeats, size)
+        return known_once(order, source, events, repeats, size)
 
     with open_index() as index:
         for number in range(3):

@@ -13,7 +13,7 @@ from typing import Final
 from ...storage import sqlite
 from .appending import append_rows, length_rows
 from .building import BuildFigures, build, peak_rss_mb
-from .queries import confined_rows, exact_rows, inside_rows, sentence_rows
+from .queries import confined_rows, exact_rows, first_time_rows, inside_rows, sentence_rows
 from .results import Result, Row, at_least, at_most, single, spread
 from .timing import Times, calibrate
 from .together import cancel_rows, thread_rows
@@ -38,6 +38,7 @@ def measure(folder: Path, events: int, *, quick: bool, say: Callable[[str], None
         rows = list(_build_rows(bench.figures))
         parts: dict[str, Callable[[], Iterator[Row]]] = {
             "exact searches": lambda: exact_rows(bench, rounds, quick=quick),
+            "rare words": lambda: first_time_rows(bench),
             "all tiers": lambda: sentence_rows(bench, sentences),
             "confined searches": lambda: confined_rows(bench, rounds),
             "one session": lambda: inside_rows(bench, rounds * 3),

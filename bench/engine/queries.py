@@ -26,6 +26,9 @@ SHARES: Final = {
 }
 _FREQUENT: Final = (PLANTED["zqten"], PLANTED["zqhalf"])
 LIMIT: Final = 20
+RARE_FROM_RANK: Final = 45_000
+"""The vocabulary's words from here on stand in about one event in 10,000."""
+RARE_WORDS: Final = 40
 
 
 def sessions_search(
@@ -79,6 +82,21 @@ def exact_rows(bench: Bench, rounds: int, *, quick: bool) -> Iterator[Row]:
             note=f"{hits:,} hits{'; comparison ran once, unwarmed' if once else ''}; without its hint, once,"
             f" {plainer.cpu[0]:,.1f} ms",
         )
+
+
+def first_time_rows(bench: Bench) -> Iterator[Row]:
+    """Rare words, each asked once: what a reader remembers of earlier searches helps none of them."""
+    words = [word for word in bench.corpus.words[RARE_FROM_RANK:] if word.isalpha() and word.islower()]
+    times = Times()
+    for word in words[: RARE_WORDS + 1]:
+        times.take(sessions_search(bench, word))
+    yield Row(
+        operation="exact top 20, asked once each",
+        case=f"{RARE_WORDS} rare words",
+        ours=spread(times.cpu[1:]),
+        wall=spread(times.wall[1:]),
+        note="nothing remembered but pages; at a million events about 100 hits each",
+    )
 
 
 def _exact_checks(

@@ -17,7 +17,8 @@ from session_query.storage.index import Reach, SearchSpec
 
 EVENTS = 3_000
 OPERATIONS = {
-    "first build", "index on disk over text", "exact top 20", "all tiers, ten-word sentence",
+    "first build", "index on disk over text", "exact top 20", "exact top 20, asked once each",
+    "all tiers, ten-word sentence",
     "in 1 % of sessions", "in 10 % of sessions", "two reader threads over one", "cancel to quiet",
     "append, index part", "merge off the append path", "append by session length", "peak memory",
 }  # fmt: skip

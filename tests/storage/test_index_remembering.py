@@ -128,3 +128,13 @@ def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
             bodies.load(range(first, first + len(written)))
             assert bodies.kept_chars <= 20_000 + 16_000 + max(map(len, written))
             assert [bodies.text(first + n) for n in range(len(written))] == written
+
+
+def test_the_state_is_fixed_when_it_is_asked_for(tmp_path: Path) -> None:
+    with open_index(tmp_path / "index.db") as index:
+        index.put(KEY, state("s"), [document(0, f"echo old {FILLER}")])
+        spec = SearchSpec(query="echo")
+        with index.reader.snapshot():
+            index.put(SessionKey("journal", "", "t"), state("t"), [document(0, f"echo new {FILLER}")])
+            assert len(index.reader.search_sessions(spec, Reach()).hits) == 1
+        assert len(search(index.reader, "echo").hits) == 2

@@ -140,22 +140,18 @@ async def test_6_14_1_reads_never_wait_for_searches(monkeypatch: pytest.MonkeyPa
             statements.go.set()
 
 
-async def test_16_5_turns_go_round_the_workspaces(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_16_5_a_busy_workspace_keeps_no_other_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All places are taken and stay so: a workspace that has none gets one more, the busy one does not."""
     async with open_world(ServiceConfig(search_concurrency=1), wire=False) as world:
-        ended: list[str] = []
-
-        async def search(caller: Caller, name: str) -> None:
-            await find(world, caller)
-            ended.append(name)
-
         async with held(monkeypatch) as statements, trio.open_nursery() as nursery:
             for number in range(5):
-                nursery.start_soon(search, agent(f"a{number}"), "here")
-                await statements.until(1)
-            nursery.start_soon(search, agent("b", THERE), "there")
+                nursery.start_soon(find, world, agent(f"a{number}"))
             await statements.until(1)
+            nursery.start_soon(find, world, agent("b", THERE))
+            await statements.until(2)
+            assert statements.running == 2
             statements.go.set()
-        assert ended.index("there") <= 2
+        assert (statements.most, statements.started) == (2, 6)
 
 
 async def test_16_5_a_full_line_is_answered_busy(monkeypatch: pytest.MonkeyPatch) -> None:

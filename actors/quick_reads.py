@@ -2,7 +2,7 @@
 
 ``session_event_read`` of a journaled or live session is a look at what is remembered of the session, one
 statement by key, and a text. Run as a task with a scope for each of its three questions it cost 250 us of
-CPU beside the transport's 80; in one step it costs 50 (2 cores, Python 3.11, answers of 1.1 KB).
+CPU beside the transport's 80; in one step it costs 65 (2 cores, Python 3.11, answers of 1.1 KB).
 
 Only successes are told from here. Whatever is unusual (a failure, a large event, a log that lies elsewhere, a
 mounted provider) is left to the ordinary way, which asks again and tells it with all its checks. Nothing

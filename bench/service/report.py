@@ -68,7 +68,12 @@ def as_markdown(rows: Sequence[Row], scale: str, shape: Machine | None = None) -
         "",
         f"Measured on {told['date']} by `python -m session_query.bench.service`,",
     ]
-    lines += [f"scale {scale}. " + ", ".join(f"{name} {value}" for name, value in told.items()) + ".", ""]
+    lines += [
+        f"scale {scale}. "
+        + ", ".join(f"{name} {value}" for name, value in told.items() if name != "date")
+        + ".",
+        "",
+    ]
     lines += ["Median [least–greatest] of the rounds; a ratio is taken inside each round.", ""]
     lines += ["| " + " | ".join(HEADINGS) + " |", "|---" * len(HEADINGS) + "|"]
     lines += ["| " + " | ".join(cell.replace("|", "\\|") for cell in cells(row)) + " |" for row in rows]

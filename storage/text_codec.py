@@ -12,8 +12,8 @@ level 5, with it          0.289  0.279  0.275
 =================  =====  =====  =====  =====
 
 A dictionary trained on 0.8 MB of other texts, four times as large, gains no more. With it packing takes
-5.5 us an event of 556 made-up characters instead of 3 (of real ones 3 instead of 2.4); level 5 takes 9. Leaving
-it out for runs above 16 KB gave no faster first build that could be told from noise, and 0.01 more on disk.
+5.5 us an event of 556 made-up characters instead of 3 (of real ones 3 instead of 2.4); level 5 takes 9.
+Leaving it out for runs above 16 KB gave no first build that was faster beyond noise, and 0.01 more on disk.
 Unpacking a full run of 24 KB takes 10 us, with or without.
 """
 

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from .actors.clients import Client, open_client
     from .actors.clients.asyncio_client import AsyncioClient
     from .actors.config import ServiceConfig, Source
+    from .actors.edge.server_config import ServerConfig
     from .actors.providers import Inspected, PersistenceProvider, SessionSnapshot
     from .actors.serve import Serving, open_edge, serve
-    from .actors.server_config import ServerConfig
     from .actors.service import LiveHandle, Service, open_service
     from .actors.tools.registry import ToolResult
     from .protocol.collected import Caller
@@ -40,7 +40,7 @@ _HOMES = {
     "LiveHandle": "actors.service",
     "PersistenceProvider": "actors.providers",
     "QueryError": "protocol.errors",
-    "ServerConfig": "actors.server_config",
+    "ServerConfig": "actors.edge.server_config",
     "Service": "actors.service",
     "ServiceConfig": "actors.config",
     "Serving": "actors.serve",

@@ -9,9 +9,9 @@ import attrs
 import trio
 
 from .config import ServiceConfig
+from .edge.server import WebSocketServer, serve_websocket
+from .edge.server_config import ServerConfig
 from .scoping import alone
-from .server import WebSocketServer, serve_websocket
-from .server_config import ServerConfig
 from .service import Service, open_service
 from .wire_door import WireDoor
 

@@ -19,7 +19,7 @@ from ...protocol.wire import messages as m
 from ...protocol.wire.client_core import ClientCore
 from ...protocol.wire.client_errors import ClientError, ConnectionLost, RemoteProtocolError, ServerError
 from ...protocol.wire.codec import Encoding
-from ..backpressure import CountedStream
+from ..counted_stream import CountedStream
 from .backoff import Backoff
 from .requester import Requester
 from .waiter import Settled, Waiter

@@ -42,7 +42,7 @@ def configure_logging(form: LogFormat, *, verbose: bool, stream: TextIO | None =
 
 
 class TextLines(logging.Formatter):
-    """``2031-03-05T06:07:08.123Z WARNING session_query.actors.server: message``."""
+    """``2031-03-05T06:07:08.123Z WARNING session_query.actors.edge.server: message``."""
 
     def format(self, record: logging.LogRecord) -> str:
         line = f"{_time(record)} {record.levelname} {record.name}: {_message(record)}"

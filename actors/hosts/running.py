@@ -13,9 +13,9 @@ import trio
 
 from ...storage.tokens import OPERATOR_FILE, TOKEN_FILE, ensure_operator_token
 from ..config import ServiceConfig
+from ..edge.server import WebSocketServer
+from ..edge.server_config import ServerConfig
 from ..serve import Serving, open_edge
-from ..server import WebSocketServer
-from ..server_config import ServerConfig
 from ..service import open_service
 from .collecting import calm_collector
 

@@ -21,9 +21,9 @@ import trio
 import trio_websocket as ws
 
 from ...actors.config import ServiceConfig, Source
+from ...actors.edge.server_config import ServerConfig
 from ...actors.hosts.collecting import calm_collector
 from ...actors.serve import Serving, serve
-from ...actors.server_config import ServerConfig
 from ...storage.tokens import StoredToken, hash_token
 
 TOKEN: Final = "bench"

@@ -19,7 +19,7 @@ from session_query import (
 from session_query.actors.clients import ConnectionLost, ServerError
 from session_query.actors.clients.backoff import NO_RECONNECT
 from session_query.actors.clients.trio_client import Client
-from session_query.actors.failures import AbortReason
+from session_query.actors.edge.failures import AbortReason
 from session_query.actors.policies.deadline import TimeoutReason
 from session_query.protocol.json_value import JSON
 from support.aborting import rejected, search

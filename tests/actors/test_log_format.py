@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from session_query.actors.failures import log_failure
+from session_query.actors.edge.failures import log_failure
 from session_query.actors.hosts.log_format import LogFormat, configure_logging
 from session_query.protocol.errors import Code, QueryError
 

@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 import trio
 
+from session_query.actors.edge.server import serve_websocket
+from session_query.actors.edge.server_config import ServerConfig
 from session_query.actors.hosts.cli import mcp as command
 from session_query.actors.hosts.mcp import link as link_module
 from session_query.actors.hosts.mcp.launching import ServiceUnavailable
 from session_query.actors.hosts.mcp.link import ASKS_MAX, BUSY_MAX, ServiceLink
 from session_query.actors.hosts.running import stop_when_idle
-from session_query.actors.server import serve_websocket
-from session_query.actors.server_config import ServerConfig
 from session_query.protocol.errors import QueryError
 from session_query.protocol.wire.client_errors import ConnectionLost, ServerBusy, Unauthenticated
 from session_query.storage.tokens import OPERATOR_FILE, TOKEN_FILE, ensure_operator_token

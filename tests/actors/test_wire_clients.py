@@ -14,8 +14,8 @@ import trustme
 
 from session_query.actors import clients
 from session_query.actors.clients.asyncio_client import AsyncioClient, open_asyncio_client
-from session_query.actors.server import WebSocketServer, serve_websocket
-from session_query.actors.server_config import ServerConfig
+from session_query.actors.edge.server import WebSocketServer, serve_websocket
+from session_query.actors.edge.server_config import ServerConfig
 from session_query.protocol.signal import Signal
 from session_query.protocol.wire import messages as m
 from session_query.protocol.wire.codec import ENCODINGS, Encoding

@@ -6,8 +6,8 @@ import pytest
 import trio
 from wsproto.frame_protocol import FrameProtocol
 
-from session_query.actors.backpressure import CLOSE_FRAME, CountedStream
-from session_query.actors.link import server_frame
+from session_query.actors.counted_stream import CLOSE_FRAME, CountedStream
+from session_query.actors.edge.link import server_frame
 
 
 @pytest.mark.parametrize("size", [0, 1, 125, 126, 65_535, 65_536, 200_000])

@@ -16,7 +16,7 @@ import msgspec
 import pytest
 import trio
 
-from session_query.actors import incoming
+from session_query.actors.edge import incoming
 from session_query.protocol.wire import messages as m
 from session_query.protocol.wire.codec import ENCODINGS, Encoding
 from session_query.protocol.wire.limits import FRAME_BYTES

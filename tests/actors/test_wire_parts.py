@@ -9,10 +9,11 @@ import pytest
 import trio
 import trio.testing
 
-from session_query.actors.backpressure import CountedStream, Outbox, OutboxClosed, SlowPeer
-from session_query.actors.failures import AbortReason, abort_error, failure_error
-from session_query.actors.lanes import Lanes, Ticket
-from session_query.actors.tokens import Throttle
+from session_query.actors.counted_stream import CountedStream
+from session_query.actors.edge.backpressure import Outbox, OutboxClosed, SlowPeer
+from session_query.actors.edge.failures import AbortReason, abort_error, failure_error
+from session_query.actors.edge.lanes import Lanes, Ticket
+from session_query.actors.edge.tokens import Throttle
 from session_query.protocol.errors import Code, QueryError
 from session_query.protocol.wire.parts import split_answer
 

@@ -8,7 +8,7 @@ import pytest
 import trio
 import trio.testing
 
-from session_query.actors.failures import AbortReason
+from session_query.actors.edge.failures import AbortReason
 from session_query.protocol.wire import messages as m
 from session_query.protocol.wire.codec import ENCODINGS, Encoding
 from support.wire_edge import Edge, Peer, event, header, open_edge

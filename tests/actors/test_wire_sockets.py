@@ -12,9 +12,9 @@ import pytest
 import trio
 import trustme
 
-from session_query.actors import listeners
-from session_query.actors.server import WebSocketServer, serve_websocket
-from session_query.actors.server_config import ServerConfig
+from session_query.actors.edge import listeners
+from session_query.actors.edge.server import WebSocketServer, serve_websocket
+from session_query.actors.edge.server_config import ServerConfig
 from session_query.protocol.errors import Code, QueryError
 from support.raw_websocket import RawPeer
 from support.wire_edge import TOKENS

@@ -11,8 +11,8 @@ import trio
 import trio.testing
 import trio_websocket as ws
 
-from session_query.actors.server import WebSocketServer, serve_websocket
-from session_query.actors.server_config import ServerConfig
+from session_query.actors.edge.server import WebSocketServer, serve_websocket
+from session_query.actors.edge.server_config import ServerConfig
 from session_query.protocol.wire import messages as m
 from session_query.protocol.wire.codec import CLIENT_CODECS
 from support.raw_websocket import RawPeer

@@ -20,7 +20,7 @@ import pytest
 import trio
 
 from session_query import open_client
-from session_query.actors.server_config import ServerConfig
+from session_query.actors.edge.server_config import ServerConfig
 from support.attack import Attacker, Message, attacker, open_peer
 from support.raw_websocket import PING, PONG, TEXT, RawPeer, frame
 from support.served import Served, served
@@ -30,7 +30,7 @@ WAIT_S = 120.0
 """What is waited for comes in a second or two; this ends a test that would never end."""
 HASTY = """
 import functools
-from session_query.actors import server_config as s
+from session_query.actors.edge import server_config as s
 s.ServerConfig = functools.partial(
     s.ServerConfig, keepalive_s=0.2, keepalive_timeout_s=4.0, stall_s=1.0, watch_s=0.1
 )

@@ -11,8 +11,8 @@ import trio.testing
 
 from session_query import Caller, Client, ServiceConfig, open_client, open_service
 from session_query.actors.clients import ServerError
+from session_query.actors.edge.server_config import ServerConfig
 from session_query.actors.serve import open_edge
-from session_query.actors.server_config import ServerConfig
 from session_query.actors.service import Service
 from session_query.protocol.json_value import JSON
 from session_query.storage.index.door import Reach, SearchSpec, SessionsFound

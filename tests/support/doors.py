@@ -34,8 +34,8 @@ from session_query import (
     open_service,
 )
 from session_query.actors.clients import ServerError
+from session_query.actors.edge.server import WebSocketServer
 from session_query.actors.family import confined_lineage
-from session_query.actors.server import WebSocketServer
 from session_query.protocol.filters import parse_event_filters, parse_session_filters
 from session_query.protocol.json_value import JSON
 from session_query.protocol.limits import check_budget

@@ -12,11 +12,11 @@ import trio
 from mcp import Client
 
 from session_query.actors.config import ServiceConfig, Source
+from session_query.actors.edge.server_config import ServerConfig
 from session_query.actors.hosts.mcp.callers import CallerSource
 from session_query.actors.hosts.mcp.link import ServiceLink
 from session_query.actors.hosts.mcp.server import McpHost
 from session_query.actors.serve import Serving, open_edge
-from session_query.actors.server_config import ServerConfig
 from session_query.actors.service import open_service
 from session_query.protocol.signal import Signal
 from session_query.storage.tokens import TOKEN_FILE, ensure_operator_token

@@ -11,10 +11,10 @@ import trio
 import trio.testing
 import trio_websocket as ws
 
-from session_query.actors.server import WebSocketServer
-from session_query.actors.server_config import ServerConfig
-from session_query.actors.server_state import ServerState
-from session_query.actors.tokens import Throttle, TokenBook
+from session_query.actors.edge.server import WebSocketServer
+from session_query.actors.edge.server_config import ServerConfig
+from session_query.actors.edge.server_state import ServerState
+from session_query.actors.edge.tokens import Throttle, TokenBook
 from session_query.protocol.wire import messages as m
 from session_query.protocol.wire.codec import CLIENT_CODECS, Codec, Encoding
 from session_query.protocol.wire.parts import Assembly

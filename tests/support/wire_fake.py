@@ -7,7 +7,14 @@ from typing import Any
 import attrs
 import trio
 
-from session_query.actors.wire_service import AgentFacts, Attached, Fetched, Progress, ToolAnswer, ToolInfo
+from session_query.actors.edge.wire_service import (
+    AgentFacts,
+    Attached,
+    Fetched,
+    Progress,
+    ToolAnswer,
+    ToolInfo,
+)
 from session_query.protocol.collected import Caller
 from session_query.protocol.errors import Busy, Code, QueryError, ToolCode, ToolError
 from session_query.protocol.header import SessionHeader

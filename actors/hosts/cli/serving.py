@@ -75,7 +75,7 @@ def serve(
     import attrs
     import trio
 
-    from ...server_config import ServerConfig
+    from ...edge.server_config import ServerConfig
     from ..assembly import host_config
     from ..log_format import configure_logging
     from ..running import run_server

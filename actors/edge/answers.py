@@ -9,11 +9,11 @@ from typing import Final
 import attrs
 import trio
 
-from ..protocol.json_value import JSON
-from ..protocol.wire import messages as m
-from ..protocol.wire.codes import WireCode, WireError
-from ..protocol.wire.identity import Owner
-from ..protocol.wire.methods import check_params, find_method
+from ...protocol.json_value import JSON
+from ...protocol.wire import messages as m
+from ...protocol.wire.codes import WireCode, WireError
+from ...protocol.wire.identity import Owner
+from ...protocol.wire.methods import check_params, find_method
 from .authority import caller_nowait, check_attach, check_method, query_reach, resolve_caller
 from .failures import abort_error, failure_error
 from .metrics import prometheus_text

@@ -18,9 +18,9 @@ import trio
 import trio_websocket as ws
 from wsproto.utilities import LocalProtocolError
 
-from ..protocol.wire.codec import Encoding, Frame, choose_encoding
-from ..protocol.wire.limits import SUBPROTOCOL_JSON, SUBPROTOCOL_MSGPACK
-from .backpressure import CLOSE_FRAME, CountedStream
+from ...protocol.wire.codec import Encoding, Frame, choose_encoding
+from ...protocol.wire.limits import SUBPROTOCOL_JSON, SUBPROTOCOL_MSGPACK
+from ..counted_stream import CLOSE_FRAME, CountedStream
 from .server_config import ServerConfig
 
 logger = logging.getLogger(__name__)

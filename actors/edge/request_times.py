@@ -13,9 +13,9 @@ from typing import Final
 
 import attrs
 
-from ..protocol.json_value import JSON
-from ..protocol.wire import messages as m
-from ..protocol.wire.methods import METHODS
+from ...protocol.json_value import JSON
+from ...protocol.wire import messages as m
+from ...protocol.wire.methods import METHODS
 
 BOUNDS_S: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 """Upper bounds, inclusive. An exact read takes below one millisecond, a search has 30 s at most."""

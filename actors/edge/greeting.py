@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ..protocol.wire import messages as m
-from ..protocol.wire.codes import WireCode
-from ..protocol.wire.identity import Role
-from ..protocol.wire.limits import PROTOCOL_VERSION
+from ...protocol.wire import messages as m
+from ...protocol.wire.codes import WireCode
+from ...protocol.wire.identity import Role
+from ...protocol.wire.limits import PROTOCOL_VERSION
 from .server_config import ServerConfig
 
 

@@ -8,9 +8,9 @@ from contextlib import asynccontextmanager
 import attrs
 import trio
 
-from ..protocol.json_value import JSON
-from ..protocol.signal import Signal
-from ..protocol.wire.messages import AbortKind, Request
+from ...protocol.json_value import JSON
+from ...protocol.signal import Signal
+from ...protocol.wire.messages import AbortKind, Request
 from .failures import AbortReason
 from .lanes import Ticket
 from .wire_service import Progress

@@ -8,9 +8,9 @@ from typing import Final
 
 import attrs
 
-from ..protocol.errors import Code, QueryError
-from ..protocol.wire import limits
-from ..storage.tokens import StoredToken
+from ...protocol.errors import Code, QueryError
+from ...protocol.wire import limits
+from ...storage.tokens import StoredToken
 
 _TIMES: Final = (
     "hello_s", "keepalive_s", "keepalive_timeout_s", "stall_s", "settle_s", "close_s", "watch_s",

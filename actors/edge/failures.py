@@ -11,12 +11,12 @@ from typing import Final
 
 import attrs
 
-from ..protocol.errors import Busy, Code, QueryError, ToolCode, ToolError
-from ..protocol.json_value import JSON
-from ..protocol.tools.wording import SERVICE_TEXTS, model_code_and_text, timeout_text
-from ..protocol.wire.codes import WireCode, WireError
-from ..protocol.wire.messages import Abort, AbortKind, Error
-from .tools import diagnostics
+from ...protocol.errors import Busy, Code, QueryError, ToolCode, ToolError
+from ...protocol.json_value import JSON
+from ...protocol.tools.wording import SERVICE_TEXTS, model_code_and_text, timeout_text
+from ...protocol.wire.codes import WireCode, WireError
+from ...protocol.wire.messages import Abort, AbortKind, Error
+from ..tools import diagnostics
 
 logger = logging.getLogger(__name__)
 

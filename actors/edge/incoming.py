@@ -7,10 +7,10 @@ from typing import Final
 import attrs
 import trio
 
-from ..protocol.wire import messages as m
-from ..protocol.wire.codec import Codec, Frame
-from ..protocol.wire.containers import heaviest
-from ..protocol.wire.gentle import STEP_VALUES, decode_gently
+from ...protocol.wire import messages as m
+from ...protocol.wire.codec import Codec, Frame
+from ...protocol.wire.containers import heaviest
+from ...protocol.wire.gentle import STEP_VALUES, decode_gently
 from .link import Link
 
 THREAD_BYTES: Final = 64 * 1024

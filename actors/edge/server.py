@@ -17,9 +17,9 @@ import attrs
 import trio
 from wsproto.utilities import LocalProtocolError
 
-from ..protocol.json_value import JSON
-from ..protocol.wire.limits import HELLO_BYTES
-from .backpressure import CountedStream
+from ...protocol.json_value import JSON
+from ...protocol.wire.limits import HELLO_BYTES
+from ..counted_stream import CountedStream
 from .connection import REFUSED_TOKEN, Connection
 from .failures import log_failure
 from .link import CLOSE_GOING_AWAY, CLOSE_POLICY, HandshakeRefused, open_link

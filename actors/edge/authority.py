@@ -9,14 +9,14 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Final
 
-from ..protocol.collected import Caller
-from ..protocol.errors import ToolCode, ToolError
-from ..protocol.header import is_absolute
-from ..protocol.json_value import JSON
-from ..protocol.wire import messages as m
-from ..protocol.wire.codes import WireCode, WireError
-from ..protocol.wire.identity import EVERYTHING, Owner, Reach, Role
-from ..protocol.wire.methods import Method
+from ...protocol.collected import Caller
+from ...protocol.errors import ToolCode, ToolError
+from ...protocol.header import is_absolute
+from ...protocol.json_value import JSON
+from ...protocol.wire import messages as m
+from ...protocol.wire.codes import WireCode, WireError
+from ...protocol.wire.identity import EVERYTHING, Owner, Reach, Role
+from ...protocol.wire.methods import Method
 from .wire_service import AgentFacts, WireService
 
 _ALL: Final = frozenset[Role](("runtime", "reader", "operator"))

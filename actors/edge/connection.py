@@ -16,13 +16,13 @@ from typing import Final
 import attrs
 import trio
 
-from ..protocol.wire import messages as m
-from ..protocol.wire.codec import SERVER_CODECS, Codec, FrameError
-from ..protocol.wire.codes import WireCode, WireError
-from ..protocol.wire.identity import Owner
-from ..protocol.wire.methods import METHODS
-from ..protocol.wire.parts import split_answer
-from ..storage.tokens import StoredToken
+from ...protocol.wire import messages as m
+from ...protocol.wire.codec import SERVER_CODECS, Codec, FrameError
+from ...protocol.wire.codes import WireCode, WireError
+from ...protocol.wire.identity import Owner
+from ...protocol.wire.methods import METHODS
+from ...protocol.wire.parts import split_answer
+from ...storage.tokens import StoredToken
 from .answers import Answers
 from .authority import check_role
 from .backpressure import Outbox, OutboxClosed, SlowPeer

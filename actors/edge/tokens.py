@@ -8,8 +8,8 @@ from pathlib import Path
 import attrs
 import trio
 
-from ..protocol.errors import QueryError
-from ..storage.tokens import StoredToken, find_token, read_tokens
+from ...protocol.errors import QueryError
+from ...storage.tokens import StoredToken, find_token, read_tokens
 
 logger = logging.getLogger(__name__)
 

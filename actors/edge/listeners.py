@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 import trio
 
-from ..protocol.errors import Code, QueryError
+from ...protocol.errors import Code, QueryError
 from .server_config import ServerConfig
 
 logger = logging.getLogger(__name__)

@@ -10,8 +10,8 @@ from typing import Protocol
 import attrs
 import trio
 
-from ..protocol.json_value import JSON
-from ..protocol.wire import messages as m
+from ...protocol.json_value import JSON
+from ...protocol.wire import messages as m
 from .request_times import RequestTimes
 from .requests import RunningRequest
 from .tokens import Throttle, TokenBook

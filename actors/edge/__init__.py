@@ -1,0 +1,1 @@
+"""The WebSocket edge: ports, connections, requests, authority. Start reading in ``server.py``."""

@@ -28,8 +28,8 @@ from ..protocol.rows import (
 )
 from ..protocol.tools.receipts_text import receipt_line
 from ..protocol.wire.codes import WireCode, WireError
-from .edge.metrics import prometheus_text
 from .family import confined_lineage
+from .metrics import prometheus_text
 
 if TYPE_CHECKING:
     from .queries import Asked

@@ -31,10 +31,10 @@ from ..storage.journal import Batch, Forgotten, HeaderConflict, JournalRefusal, 
 from ..storage.news import News
 from ..storage.projection import Projection
 from ..storage.store import Store
-from .edge.wire_service import Attached
 from .live import LiveSession, LiveStore
 from .pool import HEAVY_EVENTS
 from .storage import StorageActor
+from .wire_service import Attached
 
 T = TypeVar("T")
 

@@ -16,10 +16,10 @@ from ..protocol.signal import Signal
 from ..protocol.wire import values
 from ..protocol.wire.identity import Reach
 from ..protocol.wire.methods import check_params, find_method
-from .edge.wire_service import Progress
 from .family import confined_lineage
 from .operator import OPERATOR_METHODS
 from .service import Service
+from .wire_service import Progress
 
 Params: TypeAlias = Mapping[str, JSON]
 

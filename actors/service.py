@@ -47,7 +47,6 @@ from ..protocol.wire.identity import EVERYTHING, Owner, Reach
 from ..storage.journal import PUBLISHED
 from ..storage.spill import SPILL_FOLDER, SpillStore
 from .config import ServiceConfig
-from .edge.wire_service import Attached
 from .exact import Exact
 from .house import House, run_house
 from .mounted import LIVE, Mounted
@@ -58,6 +57,7 @@ from .providers import PersistenceProvider
 from .scoping import alone
 from .statistics import house_statistics, memory
 from .tools.registry import ToolRegistry, ToolResult, ToolSettings
+from .wire_service import Attached
 
 logger = logging.getLogger(__name__)
 

@@ -17,12 +17,12 @@ from ..protocol.tools.receipts_text import receipt_line
 from ..protocol.wire.codes import WireCode, WireError
 from ..protocol.wire.identity import Owner, Reach
 from ..storage.spill import SpillNotFound, SpillRangeError
-from .edge.wire_service import AgentFacts, Attached, Fetched, Progress, ToolAnswer, ToolInfo
 from .house import House
 from .queries import run_method
 from .quick_reads import READ_TOOL
 from .service import Service
 from .tools.registry import ToolResult
+from .wire_service import AgentFacts, Attached, Fetched, Progress, ToolAnswer, ToolInfo
 
 _TOOL_CODES: Final = frozenset(code.value for code in ToolCode)
 _NO_ACCESS: Final = "no such result, or it is not yours"

@@ -27,6 +27,8 @@ PURE_FORBIDDEN = {
     "subprocess",
     "threading",
 }
+EDGE = ROOT / "actors" / "edge"
+EDGE_USERS = {ROOT / "actors" / "serve.py"}
 SOURCES = sorted(path for room in ROOMS for path in (ROOT / room).rglob("*.py"))
 
 
@@ -59,6 +61,8 @@ def test_arrows_point_one_way(path: Path) -> None:
             assert module[0] not in {"trio_websocket", "wsproto", "websockets"}
         in_hosts = path.relative_to(ROOT).parts[:2] == ("actors", "hosts")
         assert in_hosts or module[1:3] != ("actors", "hosts"), "nothing imports a host"
+        may_serve = in_hosts or path in EDGE_USERS or EDGE in path.parents
+        assert may_serve or module[1:3] != ("actors", "edge"), "what is served does not know the edge"
 
 
 def test_the_package_list_is_complete() -> None:

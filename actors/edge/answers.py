@@ -14,13 +14,13 @@ from ...protocol.wire import messages as m
 from ...protocol.wire.codes import WireCode, WireError
 from ...protocol.wire.identity import Owner
 from ...protocol.wire.methods import check_params, find_method
+from ..metrics import prometheus_text
+from ..wire_service import Progress, ToolAnswer, WireService
 from .authority import caller_nowait, check_attach, check_method, query_reach, resolve_caller
 from .failures import abort_error, failure_error
-from .metrics import prometheus_text
 from .requests import Follower, RunningRequest, deadline
 from .server_config import ServerConfig
 from .server_state import ServerState
-from .wire_service import Progress, ToolAnswer, WireService
 
 SendProgress = Callable[[int, int, int | None, str], None]
 

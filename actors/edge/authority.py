@@ -17,7 +17,7 @@ from ...protocol.wire import messages as m
 from ...protocol.wire.codes import WireCode, WireError
 from ...protocol.wire.identity import EVERYTHING, Owner, Reach, Role
 from ...protocol.wire.methods import Method
-from .wire_service import AgentFacts, WireService
+from ..wire_service import AgentFacts, WireService
 
 _ALL: Final = frozenset[Role](("runtime", "reader", "operator"))
 _PUBLISHERS: Final = frozenset[Role](("runtime", "operator"))

@@ -23,6 +23,7 @@ from ...protocol.wire.identity import Owner
 from ...protocol.wire.methods import METHODS
 from ...protocol.wire.parts import split_answer
 from ...storage.tokens import StoredToken
+from ..wire_service import WireService
 from .answers import Answers
 from .authority import check_role
 from .backpressure import Outbox, OutboxClosed, SlowPeer
@@ -43,7 +44,6 @@ from .link import (
 from .requests import RunningRequest
 from .server_config import ServerConfig
 from .server_state import ServerState
-from .wire_service import WireService
 
 logger = logging.getLogger(__name__)
 

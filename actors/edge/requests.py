@@ -11,9 +11,9 @@ import trio
 from ...protocol.json_value import JSON
 from ...protocol.signal import Signal
 from ...protocol.wire.messages import AbortKind, Request
+from ..wire_service import Progress
 from .failures import AbortReason
 from .lanes import Ticket
-from .wire_service import Progress
 
 
 @attrs.define(eq=False)

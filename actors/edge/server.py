@@ -20,6 +20,7 @@ from wsproto.utilities import LocalProtocolError
 from ...protocol.json_value import JSON
 from ...protocol.wire.limits import HELLO_BYTES
 from ..counted_stream import CountedStream
+from ..wire_service import WireService
 from .connection import REFUSED_TOKEN, Connection
 from .failures import log_failure
 from .link import CLOSE_GOING_AWAY, CLOSE_POLICY, HandshakeRefused, open_link
@@ -27,7 +28,6 @@ from .listeners import Listener, open_listeners, port_of
 from .server_config import ServerConfig
 from .server_state import ServerState
 from .tokens import Throttle, TokenBook
-from .wire_service import WireService
 
 logger = logging.getLogger(__name__)
 

@@ -12,10 +12,10 @@ import trio
 
 from ...protocol.json_value import JSON
 from ...protocol.wire import messages as m
+from ..wire_service import ToolInfo
 from .request_times import RequestTimes
 from .requests import RunningRequest
 from .tokens import Throttle, TokenBook
-from .wire_service import ToolInfo
 
 
 class Known(Protocol):

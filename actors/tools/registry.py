@@ -17,7 +17,7 @@ from ...protocol.tools.arguments import Concurrency, concurrency
 from ...protocol.tools.cards import call_card
 from ...protocol.tools.prompt import PROMPT_TEXT
 from ...protocol.tools.schemas import SPECS
-from ..edge.wire_service import ToolInfo
+from ..wire_service import ToolInfo
 from .boundary import sanitize
 from .context import Answer, ToolContext
 from .event_search import session_event_search

@@ -9,8 +9,8 @@ import pytest
 from trio.testing import MockClock
 
 from session_query import Caller, Service, ServiceConfig, SessionSearchRequest, open_service
-from session_query.actors.edge.metrics import PREFIX, prometheus_text
 from session_query.actors.edge.request_times import BOUNDS_S, CLASSES, Histogram, request_class
+from session_query.actors.metrics import PREFIX, prometheus_text
 from session_query.actors.queries import run_method
 from session_query.protocol.json_value import JSON
 from session_query.protocol.signal import Signal

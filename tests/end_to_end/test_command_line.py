@@ -87,6 +87,22 @@ def test_the_right_session_comes_first(cli: CommandLine, query: str, expected: s
     assert hits[0]["session_id"] == expected
 
 
+@pytest.mark.parametrize(
+    ("bounds", "found"),
+    [
+        (["--since", "2026-09-28T00:00Z"], True),
+        (["--since", "2026-09-29T00:00Z"], False),
+        (["--until", "2026-09-29T00:00Z"], True),
+        (["--until", "2026-09-28T00:00Z"], False),
+        (["--since", "2026-09-28T00:00Z", "--until", "2026-09-29T00:00Z"], True),
+    ],
+)
+def test_one_bound_of_the_creation_time_is_enough(cli: CommandLine, bounds: list[str], found: bool) -> None:
+    done = cli("search", "--all", "--json", *bounds, "时区")
+    assert done.status == 0, done.err
+    assert [hit["session_id"] == "session-tianqi-0001" for hit in _rows(done.json, "hits")] == [True] * found
+
+
 def test_a_fork_shows_what_it_inherited_at_its_origin_only(cli: CommandLine) -> None:
     hits = _rows(cli("search", "--all", "--json", "unterminated string literal").json, "hits")
     assert [hit["session_id"] for hit in hits if hit["tier"] == "exact"] == [ORIGIN]

@@ -16,11 +16,11 @@ import trio
 
 from session_query import open_client
 from session_query.actors.config import ServiceConfig
-from session_query.actors.edge.metrics import PREFIX, prometheus_text
 from session_query.actors.edge.request_times import RequestTimes
 from session_query.actors.edge.server_config import ServerConfig
 from session_query.actors.hosts.assembly import INLINE_BYTES
 from session_query.actors.hosts.cli.app import app
+from session_query.actors.metrics import PREFIX, prometheus_text
 from session_query.protocol.limits import DEFAULT_LIMITS
 from session_query.protocol.wire.limits import FRAME_VALUES, REQUEST_VALUES
 from session_query.storage.spill import SpillRetention

@@ -7,7 +7,7 @@ from typing import Any
 import attrs
 import trio
 
-from session_query.actors.edge.wire_service import (
+from session_query.actors.wire_service import (
     AgentFacts,
     Attached,
     Fetched,

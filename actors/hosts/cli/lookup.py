@@ -127,7 +127,8 @@ def _created(since: str | None, until: str | None) -> Params:
         lower, upper = timestamp_bounds(since, until)
     except InvalidTimestamp as exc:
         raise CommandError(str(exc)) from exc
-    return {"session_filters": [{"kind": "created-at", "from": lower, "to": upper}]}
+    bounds = {key: bound for key, bound in (("from", lower), ("to", upper)) if bound is not None}
+    return {"session_filters": [{"kind": "created-at", **bounds}]}
 
 
 def _event_types(types: tuple[str, ...]) -> Params:

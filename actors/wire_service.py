@@ -16,11 +16,11 @@ from typing import Literal, Protocol, TypeAlias
 
 import attrs
 
-from ...protocol.collected import Caller
-from ...protocol.header import SessionHeader
-from ...protocol.json_value import JSON
-from ...protocol.signal import Signal
-from ...protocol.wire.identity import Owner, Reach
+from ..protocol.collected import Caller
+from ..protocol.header import SessionHeader
+from ..protocol.json_value import JSON
+from ..protocol.signal import Signal
+from ..protocol.wire.identity import Owner, Reach
 
 Progress: TypeAlias = Callable[[int, int | None, str], None]
 """``progress(done, total, unit)``: cheap, never blocks, may be called from the event loop only."""

@@ -12,7 +12,7 @@ from typing import Final, Literal, TypeAlias
 
 import attrs
 
-from ...protocol.json_value import JSON
+from ..protocol.json_value import JSON
 
 Kind: TypeAlias = Literal["counter", "gauge"]
 Labels: TypeAlias = tuple[tuple[str, str], ...]

@@ -41,7 +41,6 @@ class Looking:
     remembered: Remembered = attrs.field(factory=Remembered, kw_only=True)
     families: Families = attrs.field(init=False)
     _docs: dict[int, Doc] = attrs.field(factory=dict, init=False)
-    _types: dict[int, str] = attrs.field(factory=dict, init=False)
 
     def __attrs_post_init__(self) -> None:
         self.families = Families(self.connection, self.scope, self.remembered.sessions)
@@ -104,11 +103,12 @@ class Looking:
         self.bodies.load(rows)
 
     def type_name(self, number: int) -> str:
-        name = self._types.get(number)
+        types = self.remembered.types
+        name = types.get(number)
         if name is None:
             found = self.connection.execute("SELECT name FROM type WHERE type = ?", (number,)).fetchone()
             assert found is not None, "a document's type exists in the same snapshot"
-            name = self._types[number] = from_sql(found[0])
+            name = types[number] = from_sql(found[0])
         return name
 
     def session(self, sid: int) -> StoredSession:

@@ -92,9 +92,14 @@ def _value(raw: msgspec.Raw, *, text: bool) -> JSON:
     data = bytes(raw)
     enough = Weight(STEP_VALUES, STEP_VALUES)
     heavy = len(data) > STEP_VALUES and _holds_more(data.decode() if text else data, enough)
-    if text:
-        return decode_json_slowly(data) if heavy else decode_json(data)
-    return unpack_slowly(data) if heavy else cast("JSON", msgspec.msgpack.decode(data))
+    if heavy:
+        return decode_json_slowly(data) if text else unpack_slowly(data)
+    return in_one_call(data, text=text)
+
+
+def in_one_call(data: bytes, *, text: bool) -> JSON:
+    """One value by a decoder in C. Nobody else runs meanwhile, so it holds ``STEP_VALUES`` at most."""
+    return decode_json(data) if text else cast("JSON", msgspec.msgpack.decode(data))
 
 
 def _holds_more(frame: Frame, bounds: Weight) -> bool:

@@ -108,7 +108,7 @@ async def test_7_1_2_a_cycle_among_the_ancestors(
 
 async def test_7_1_5_a_cycle_beside_the_chain_hangs_nothing(world: World) -> None:
     await family(world, ("root", None), ("a", "b"), ("b", "a"), ("child", "root"))
-    with trio.fail_after(5):
+    with trio.fail_after(30):
         assert shape(await trace(world, "root")) == ([], [(1, "child")])
 
 

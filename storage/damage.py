@@ -18,6 +18,7 @@ import time
 from pathlib import Path
 from typing import Final
 
+from ..protocol.errors import Code, QueryError
 from . import sqlite
 from .guard import SIDE_SUFFIXES, Schema, carries_our_id, create_private_file
 from .sqlite import Connection
@@ -83,6 +84,30 @@ def problems_of(connection: Connection) -> list[str]:
     except sqlite.DatabaseError as exc:
         return [str(exc)]  # so damaged that it cannot be checked to the end
     return [] if found == ["ok"] else found
+
+
+def is_sound(path: Path) -> bool:
+    """Whether the whole file at a path, which is ours alone now, can be read and agrees with itself."""
+    try:
+        connection = sqlite.open_uri(
+            sqlite.uri(path, "rw")
+        )  # one that may not write leaves side files behind
+    except sqlite.Error:
+        return False
+    try:
+        look_over(connection)
+        return not problems_of(connection)
+    except sqlite.Error:
+        return False
+    finally:
+        connection.close()
+
+
+def refuse_damaged_journal(path: Path) -> None:
+    """Raises: QueryError PERSISTENCE_FAILED: an index must not be given up that no journal can replace."""
+    if not is_sound(path):
+        text = f"the journal {path} is damaged; the index was left as it is"
+        raise QueryError(Code.PERSISTENCE_FAILED, text)
 
 
 def mark_suspect(path: Path) -> None:

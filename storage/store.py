@@ -20,7 +20,17 @@ from ..protocol.outward import SessionKey
 from ..protocol.tokens import TOKENS_VERSION
 from . import sqlite
 from .catching_up import JOURNAL_RANK, catch_up_all, catch_up_one
-from .damage import clear_suspicion, is_damage, is_suspect, look_over, mark_suspect, problems_of, set_aside
+from .damage import (
+    clear_suspicion,
+    is_damage,
+    is_sound,
+    is_suspect,
+    look_over,
+    mark_suspect,
+    problems_of,
+    refuse_damaged_journal,
+    set_aside,
+)
 from .forgetting import Forgetting
 from .guard import Opening, Schema, discard, open_guarded
 from .index.door import IndexReader, IndexWriter
@@ -234,11 +244,14 @@ def open_store(settings: StoreSettings) -> Store:
 def discard_index(settings: StoreSettings) -> None:
     """Delete the index's file, damaged or not; the next ``open_store`` builds it anew from logs and journal.
 
-    Raises: DataDirectoryLocked while a store is open; QueryError INDEX_FAILED if the file is not an index.
+    Raises: DataDirectoryLocked while a store is open; QueryError PERSISTENCE_FAILED if the journal is
+        damaged: the index may be the last to hold what that held; INDEX_FAILED if the file is not an index.
     """
     with ExitStack() as stack:
         paths = _lock_paths(settings, stack)
         if not sqlite.is_memory(paths.index) and Path(paths.index).exists():
+            if not sqlite.is_memory(paths.journal) and Path(paths.journal).exists():
+                refuse_damaged_journal(Path(paths.journal))
             discard(Path(paths.index), INDEX_SCHEMA)
 
 
@@ -292,7 +305,10 @@ def _failing_as(code: Code, what: str) -> Iterator[None]:
 
 
 def _open_or_replace(settings: StoreSettings, paths: _Paths, journal: Journal, stack: ExitStack) -> Store:
-    """Open the index; one of ours that is damaged is set aside and built anew (SPEC 6.12.7)."""
+    """Open the index; one of ours that is damaged is set aside and built anew (SPEC 6.12.7).
+
+    Opening reads the journal, too: when it is that one which is damaged, a sound index stays where it is.
+    """
     with ExitStack() as attempt:
         try:
             store = _open_rest(settings, paths, journal, attempt)
@@ -300,9 +316,16 @@ def _open_or_replace(settings: StoreSettings, paths: _Paths, journal: Journal, s
             if sqlite.is_memory(paths.index) or not is_damage(exc):
                 raise
             attempt.close()  # nothing may hold the file open while it is renamed
+            if is_sound(Path(paths.index)):
+                refuse_damaged_journal(Path(paths.journal))
             aside = set_aside(Path(paths.index), INDEX_SCHEMA)
             logger.warning("the index is damaged (%s): set aside as %s, building it anew", exc, aside.name)
-            store = _open_rest(settings, paths, journal, attempt)
+            try:
+                store = _open_rest(settings, paths, journal, attempt)
+            except (sqlite.Error, QueryError) as again:
+                if not is_damage(again):
+                    raise
+                raise QueryError(Code.PERSISTENCE_FAILED, f"the journal is damaged: {again}") from again
             store.set_aside = aside
         stack.push(attempt.pop_all())
     store._closing = stack.pop_all()

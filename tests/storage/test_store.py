@@ -363,6 +363,36 @@ def test_a_lost_journal_is_told_and_nothing_is_deleted(tmp_path: Path) -> None:
     again.close()
 
 
+@pytest.mark.parametrize("clean", [True, False], ids=["clean", "killed"])
+def test_a_damaged_journal_costs_no_index(tmp_path: Path, clean: bool) -> None:
+    store = open_toy_published(tmp_path)
+    if not clean:
+        store.mark_behind(KEY)  # nobody says that the index is in step: the next start reads the journal
+    store.close()
+    journal, index = tmp_path / "data" / "journal.db", tmp_path / "data" / "index.db"
+    sound = journal.read_bytes()
+    connection = sqlite3.connect(journal)
+    ((page,),) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'session'")
+    connection.close()
+    with journal.open("r+b") as file:
+        file.seek((page - 1) * 4096)
+        file.write(b"\xff" * 4096)
+    damaged = journal.read_bytes()
+    attempts = [lambda: discard_index(in_data(tmp_path))]
+    if not clean:
+        attempts.insert(0, lambda: open_store(in_data(tmp_path)).close())
+    for attempt in attempts:
+        with pytest.raises(QueryError, match=r"^the journal .* is damaged") as caught:
+            attempt()
+        assert caught.value.code is Code.PERSISTENCE_FAILED
+        assert sorted(path.name for path in index.parent.iterdir() if "damaged" in path.name) == []
+    assert journal.read_bytes() == damaged
+    journal.write_bytes(sound)
+    again = open_store(in_data(tmp_path))
+    assert (again.opening, found(again, "precious")) == (Opening.USED, [("s", 0)])
+    again.close()
+
+
 def open_toy_published(tmp_path: Path) -> Store:
     """A store with one published session that is indexed."""
     store = open_store(in_data(tmp_path))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -244,15 +244,26 @@ def open_store(settings: StoreSettings) -> Store:
 def discard_index(settings: StoreSettings) -> None:
     """Delete the index's file, damaged or not; the next ``open_store`` builds it anew from logs and journal.
 
-    Raises: DataDirectoryLocked while a store is open; QueryError PERSISTENCE_FAILED if the journal is
-        damaged: the index may be the last to hold what that held; INDEX_FAILED if the file is not an index.
+    Raises: DataDirectoryLocked while a store is open; QueryError PERSISTENCE_FAILED if the journal is damaged
+        or lost: the index may be the last to know of what it held; INDEX_FAILED if the file is no index.
     """
     with ExitStack() as stack:
         paths = _lock_paths(settings, stack)
         if not sqlite.is_memory(paths.index) and Path(paths.index).exists():
-            if not sqlite.is_memory(paths.journal) and Path(paths.journal).exists():
-                refuse_damaged_journal(Path(paths.journal))
+            if not sqlite.is_memory(paths.journal):
+                _refuse_bad_journal(paths)
             discard(Path(paths.index), INDEX_SCHEMA)
+
+
+def _refuse_bad_journal(paths: _Paths) -> None:
+    """Raises: QueryError PERSISTENCE_FAILED: the index is not to be built from what the journal is now."""
+    with ExitStack() as stack, _failing_as(Code.PERSISTENCE_FAILED, "the journal"):
+        connection, _ = open_guarded(paths.journal, JOURNAL_SCHEMA, synchronous="FULL")
+        stack.callback(connection.close)
+        refuse_damaged_journal(Path(paths.journal))
+        with suppress(sqlite.Error):  # an index that cannot be asked knows of nothing
+            stack.callback((index := sqlite.open_uri(sqlite.uri(paths.index, "rw"))).close)
+            _refuse_lost_journal(index, Journal(connection))
 
 
 def find_running(data_dir: Path) -> Holder | None:
@@ -305,10 +316,7 @@ def _failing_as(code: Code, what: str) -> Iterator[None]:
 
 
 def _open_or_replace(settings: StoreSettings, paths: _Paths, journal: Journal, stack: ExitStack) -> Store:
-    """Open the index; one of ours that is damaged is set aside and built anew (SPEC 6.12.7).
-
-    Opening reads the journal, too: when it is that one which is damaged, a sound index stays where it is.
-    """
+    """Open the index; one of ours that is damaged is set aside and built anew (SPEC 6.12.7)."""
     with ExitStack() as attempt:
         try:
             store = _open_rest(settings, paths, journal, attempt)
@@ -316,7 +324,7 @@ def _open_or_replace(settings: StoreSettings, paths: _Paths, journal: Journal, s
             if sqlite.is_memory(paths.index) or not is_damage(exc):
                 raise
             attempt.close()  # nothing may hold the file open while it is renamed
-            if is_sound(Path(paths.index)):
+            if is_sound(Path(paths.index)):  # opening reads the journal, too
                 refuse_damaged_journal(Path(paths.journal))
             aside = set_aside(Path(paths.index), INDEX_SCHEMA)
             logger.warning("the index is damaged (%s): set aside as %s, building it anew", exc, aside.name)

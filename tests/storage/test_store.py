@@ -353,9 +353,10 @@ def test_a_lost_journal_is_told_and_nothing_is_deleted(tmp_path: Path) -> None:
     store.close()
     data = tmp_path / "data"
     (data / "journal.db").rename(tmp_path / "backup.db")
-    with pytest.raises(QueryError, match=r"restore journal\.db") as caught:
-        open_store(in_data(tmp_path))
-    assert caught.value.code is Code.PERSISTENCE_FAILED
+    for attempt in (open_store, discard_index, open_store):
+        with pytest.raises(QueryError, match=r"restore journal\.db") as caught:
+            attempt(in_data(tmp_path))
+        assert caught.value.code is Code.PERSISTENCE_FAILED
     (data / "journal.db").unlink()
     (tmp_path / "backup.db").rename(data / "journal.db")
     again = open_store(in_data(tmp_path))

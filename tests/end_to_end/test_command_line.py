@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sqlite3
 from pathlib import Path
 from typing import cast
@@ -214,6 +215,19 @@ def test_each_mistake_is_told_with_its_code_and_status(
     assert (done.status, says in done.err) == (status, True), done.err
     assert "Traceback" not in done.err
     assert done.out == ""
+
+
+def test_sources_tells_of_a_folder_that_is_gone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    logs = tmp_path / "logs"
+    shutil.copytree(SAMPLES / "dsh", logs)
+    line = CommandLine(tmp_path / "data", capsys, monkeypatch)
+    assert line("index", "--source", f"dsh={logs}").status == 0
+    assert "missing" not in line("sources").out
+    logs.rename(tmp_path / "elsewhere")
+    assert f"missing {logs}: is not there now" in line("sources").out.replace("\n", " ")
+    assert "session-tianqi-0001" in line("search", "--all", "时区").out
 
 
 def test_a_mistake_is_json_when_json_is_asked_for(cli: CommandLine) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
 import subprocess
 import sys
@@ -51,6 +52,7 @@ def test_a_foreign_client_goes_through_all_five_tools(service: Served, encoding:
     assert done.returncode == 0, done.stderr
     seen = json.loads(done.stdout)
     assert (seen["welcome"], seen["attached"], seen["seeded"], seen["through"]) == ("welcome", 0, 3, 3)
+    assert seen["server"] == {"name": "session-query", "version": importlib.metadata.version("session-query")}
     assert len(seen["tools"]) == 5
     target = f"teller-{encoding}"
     for key in ("search", "chinese", "events", "trace", "event_trace", "read"):

@@ -36,9 +36,8 @@ async def visit(url: str, token: str, encoding: str) -> dict[str, Any]:
     seen: dict[str, Any] = {}
     async with websockets.connect(url, subprotocols=[subprotocol], max_size=None) as socket:
         client = Client(socket, encoding == "msgpack")
-        seen["welcome"] = (await client.ask(type="hello", token=token, client={"name": "f", "version": "0"}))[
-            "type"
-        ]
+        welcome = await client.ask(type="hello", token=token, client={"name": "f", "version": "0"})
+        seen["welcome"], seen["server"] = welcome["type"], welcome["server"]
         header = {"version": 0, "id": f"asker-{encoding}", "createdAt": 5, "cwd": "/w"}
         seen["attached"] = (await client.ask(type="attach", id=1, session=header))["next_seq"]
         header = {"version": 0, "id": f"teller-{encoding}", "createdAt": 4, "cwd": "/w"}

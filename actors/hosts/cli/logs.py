@@ -92,7 +92,7 @@ def _discard_unused_index(ctx: click.Context) -> bool:
 def forget(ctx: click.Context, session_id: str, yes: bool) -> None:
     """Remove a session for good: index, text copies, journal, retained copies, spilled results.
 
-    The tool's own log is never touched; the session does not come back while its content is the same.
+    The tool's own log is never touched; the session stays forgotten when that is moved or grows.
     """
     run(ctx, (), lambda backend: backend.query("lineage", {"session_id": session_id}), fresh=False)
     if not yes:

@@ -72,6 +72,8 @@ def serve(
     Prints one line of JSON when ready: {"type":"ready","url":…,"token_file":…,"pid":…}. SIGTERM or Ctrl-C
     drains (goaway, grace, then abort); a second one stops at once.
     """
+    import importlib.metadata
+
     import attrs
     import trio
 
@@ -96,6 +98,7 @@ def serve(
             tls_key=tls_key,
             allow_plain_remote=allow_plain_remote,
             allowed_origins=frozenset(origins),
+            server_version=importlib.metadata.version("session-query"),
         )
 
     def ready(url: str, token_file: Path, pid: int) -> None:

@@ -266,6 +266,9 @@ def show_index(console: Console, answer: Row) -> None:
 def show_sources(console: Console, answer: Row) -> None:
     show_index(console, answer)
     for source in rows(answer.get("sources")):
+        if source.get("missing") is True and source.get("logs"):
+            text = "is not there now; searches still find what was read from it"
+            console.print(f"  missing {one_line(source.get('path'))}: {text}", markup=False, highlight=False)
         for skipped in rows(source.get("skipped")):
             console.print(
                 f"  skipped {one_line(skipped.get('path'))}: {one_line(skipped.get('reason'))}",

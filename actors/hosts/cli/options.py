@@ -73,7 +73,7 @@ def source_option(command: Callable[P, R]) -> Callable[P, R]:
         multiple=True,
         metavar="FORMAT=PATH",
         help="A folder or file of logs, e.g. claude-code=~/.claude/projects. Repeatable; remembered. "
-        "Without any, the usual places of every known tool are looked at.",
+        "As long as none was ever named, the usual places of every known tool are looked at; then no more.",
     )(command)
 
 

@@ -42,7 +42,15 @@ async def session_search(context: ToolContext, raw: object) -> Answer:
         "search_sessions", lambda: context.service.collect_sessions(search, signal=context.signal)
     )
     hits, capped = _accepted(caller, search, found)
-    return Answer(text=render_sessions(hits, capped, found.receipt), receipt=found.receipt)
+    receipt = (
+        found.receipt if _filters(search) else attrs.evolve(found.receipt, filters_excluded_everything=False)
+    )
+    return Answer(text=render_sessions(hits, capped, receipt), receipt=receipt)
+
+
+def _filters(search: SessionSearch) -> bool:
+    """Whether the caller asked for filters: its own workspace, which is one to the service, is none."""
+    return bool(search.event_clauses) or len(search.session_clauses) > len(reach_clauses(search.caller))
 
 
 def _local_checks(

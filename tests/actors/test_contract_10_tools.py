@@ -30,6 +30,17 @@ async def seqs(world: World, arguments: dict[str, Any], **caller: Any) -> list[i
     return [int(seq) for seq in re.findall(r"^\d+\. seq (\d+),", answer.text, re.MULTILINE)]
 
 
+async def test_16_3_a_workspace_without_text_was_not_emptied_by_filters(either: World) -> None:
+    arguments: dict[str, Any] = {"query": "fox"}
+    empty = await either.door.call("session_search", arguments)
+    await either.door.publish("silent", ())
+    silent = await either.door.call("session_search", arguments)
+    filtered = await either.door.call("session_search", arguments | {"event_types": ["tool/call"]})
+    answers = (empty, silent, filtered)
+    assert [answer.receipt["filters_excluded_everything"] for answer in answers] == [False, False, True]
+    assert ["filters left nothing" in answer.text for answer in answers] == [False, False, True]
+
+
 # -- 10.8: self ----------------------------------------------------------------------------------------
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import socket
 import sqlite3
 from pathlib import Path
 from typing import cast
@@ -228,6 +229,17 @@ def test_sources_tells_of_a_folder_that_is_gone(
     logs.rename(tmp_path / "elsewhere")
     assert f"missing {logs}: is not there now" in line("sources").out.replace("\n", " ")
     assert "session-tianqi-0001" in line("search", "--all", "时区").out
+
+
+def test_a_port_that_is_taken_is_told_in_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = CommandLine(tmp_path, capsys, monkeypatch)("serve", "--port", str(port))
+    assert (done.status, done.out) == (4, "")
+    assert f"cannot listen on 127.0.0.1 port {port}: it is in use" in done.err
+    assert "Traceback" not in done.err
 
 
 def test_a_mistake_is_json_when_json_is_asked_for(cli: CommandLine) -> None:

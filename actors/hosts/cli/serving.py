@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from .errors import EXIT_STORE, CommandError
 from .options import common, parse_sources, settings, source_option
 
 if TYPE_CHECKING:
@@ -105,7 +107,20 @@ def serve(
         line = {"type": "ready", "url": url, "token_file": str(token_file), "pid": pid}
         print(json.dumps(line), flush=True)
 
-    trio.run(run_server, config, edge, ready, grace, idle_exit)
+    try:
+        trio.run(run_server, config, edge, ready, grace, idle_exit)
+    except BaseExceptionGroup as group:
+        refused, others = group.split(_is_refused_port)
+        if refused is None or others is not None:
+            raise
+        text = f"cannot listen on {host} port {port}: it is in use, or not ours to use"
+        raise CommandError(text, code="PORT_REFUSED", exit_code=EXIT_STORE) from group
+
+
+def _is_refused_port(error: BaseException) -> bool:
+    """Whether an address could not be bound; errors of files name one."""
+    taken = (errno.EADDRINUSE, errno.EADDRNOTAVAIL, errno.EACCES)
+    return isinstance(error, OSError) and error.filename is None and error.errno in taken
 
 
 COMMANDS: dict[str, click.Command] = {"serve": serve}

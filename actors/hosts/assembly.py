@@ -7,8 +7,11 @@ import sys
 from pathlib import Path
 from typing import Final
 
+import attrs
+
 from ...storage.readers.registry import READERS
-from ...storage.sources.spec import SourceSpec, find_sources, load_list, merged, save_list
+from ...storage.sources.spec import SourceList, SourceSpec, find_sources, load_list, merged, save_list
+from ...storage.store import INDEX_NAME
 from ...storage.tokens import OPERATOR_FILE
 from ..config import ServiceConfig, Source
 
@@ -19,22 +22,28 @@ INLINE_BYTES: Final = 50_000
 def chosen_sources(data_dir: Path, given: tuple[Source, ...], *, retain: bool = False) -> tuple[Source, ...]:
     """The sources to read: what was given is added to what is remembered, and remembered.
 
-    With nothing given and nothing remembered, the usual places of every known tool are looked at anew each
-    time, so that a tool installed later is found.
+    The usual places of every known tool are looked at anew each time, so that a tool installed later is
+    found; only a directory whose first logs were named reads nothing but what is named.
     Raises: QueryError INVALID_CONFIG: the remembered list cannot be read.
     """
-    remembered = load_list(data_dir)
-    if given:
-        specs = merged(
-            remembered or (),
-            [SourceSpec(format=source.format, root=source.root, retain=retain) for source in given],
-        )
-        save_list(data_dir, specs)
-    elif remembered is not None:
-        specs = remembered
-    else:
-        specs = find_sources(READERS, os.environ, Path.home(), sys.platform)
+    known = remember_sources(data_dir, given, retain=retain) if given else load_list(data_dir)
+    specs = [] if known is None else list(known.named)
+    if known is None or known.usual_places:
+        specs = merged(find_sources(READERS, os.environ, Path.home(), sys.platform), specs)
     return tuple(Source(format=spec.format, root=spec.root, retain=spec.retain or retain) for spec in specs)
+
+
+def remember_sources(data_dir: Path, given: tuple[Source, ...], *, retain: bool = False) -> SourceList:
+    """Add sources to the list of a data directory, for its next service; returns the list.
+
+    Where logs were read from the usual places so far, these go on being read.
+    Raises: QueryError INVALID_CONFIG: the remembered list cannot be read.
+    """
+    known = load_list(data_dir) or SourceList(usual_places=(data_dir / INDEX_NAME).exists())
+    added = [SourceSpec(format=source.format, root=source.root, retain=retain) for source in given]
+    known = attrs.evolve(known, named=tuple(merged(known.named, added)))
+    save_list(data_dir, known)
+    return known
 
 
 def host_config(

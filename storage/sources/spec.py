@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -32,6 +32,17 @@ class SourceSpec:
     format: str
     root: Path
     retain: bool = False
+
+
+@attrs.frozen
+class SourceList:
+    """What a data directory remembers: sources somebody named, in order.
+
+    ``usual_places``: those of every known tool are read as well.
+    """
+
+    named: tuple[SourceSpec, ...] = ()
+    usual_places: bool = False
 
 
 class BadSource(ValueError):
@@ -75,28 +86,31 @@ def usual_roots(
     return list(dict.fromkeys(found))
 
 
-def load_list(data_dir: Path) -> list[SourceSpec] | None:
-    """The remembered sources, in order; None if nothing was ever remembered.
+def load_list(data_dir: Path) -> SourceList | None:
+    """The remembered sources; None if nothing was ever remembered.
 
     Raises: QueryError INVALID_CONFIG: the file is there and cannot be read, or is not a list of ours.
     """
     path = data_dir / LIST_NAME
     try:
-        return [_entry(value) for value in _entries(decode_json(path.read_bytes()))]
+        value = decode_json(path.read_bytes())
+        usual = isinstance(value, dict) and value.get("usual_places") is True
+        return SourceList(tuple(_entry(entry) for entry in _entries(value)), usual)
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as exc:
         raise QueryError(Code.INVALID_CONFIG, f"{path} cannot be read: {exc}") from exc
 
 
-def save_list(data_dir: Path, sources: Sequence[SourceSpec]) -> None:
+def save_list(data_dir: Path, sources: SourceList) -> None:
     """Remember the sources: written beside the old list and moved over it. Raises: OSError."""
     create_private_directory(data_dir)
     # a name that is no UTF-8 holds lone surrogates here; our JSON keeps them as escapes
     entries: list[JSON] = [
-        {"format": spec.format, "root": str(spec.root), "retain": spec.retain} for spec in merged(sources)
+        {"format": spec.format, "root": str(spec.root), "retain": spec.retain}
+        for spec in merged(sources.named)
     ]
-    content = encode_json({"sources": entries}) + b"\n"
+    content = encode_json({"usual_places": sources.usual_places, "sources": entries}) + b"\n"
     handle, name = tempfile.mkstemp(prefix=LIST_NAME, dir=data_dir)  # mode 0600
     try:
         with os.fdopen(handle, "wb") as file:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from session_query.storage.sources.spec import SourceSpec, save_list
+from session_query.storage.sources.spec import SourceList, SourceSpec, save_list
 from support.command_line import SAMPLES, CommandLine
 
 
@@ -17,7 +17,8 @@ def command(
 ) -> CommandLine:
     monkeypatch.delenv("SESSION_QUERY_SOURCES", raising=False)
     shutil.copytree(SAMPLES / "claude-code", tmp_path / "logs")
-    save_list(tmp_path / "data", [SourceSpec(format="claude-code", root=tmp_path / "logs", retain=True)])
+    named = SourceSpec(format="claude-code", root=tmp_path / "logs", retain=True)
+    save_list(tmp_path / "data", SourceList((named,)))
     return CommandLine(tmp_path / "data", capsys, monkeypatch)
 
 

@@ -11,6 +11,7 @@ import pytest
 from session_query.protocol.errors import Code, QueryError
 from session_query.storage.sources.spec import (
     BadSource,
+    SourceList,
     SourceSpec,
     find_sources,
     load_list,
@@ -66,12 +67,13 @@ def test_the_remembered_list(tmp_path: Path) -> None:
         SourceSpec(format="toy", root=odd, retain=True),
         SourceSpec(format="doc", root=Path("/x")),
     ]
-    save_list(data, sources)
-    assert load_list(data) == sources
-    save_list(data, [*sources, SourceSpec(format="doc", root=Path("/x"), retain=True)])
+    for usual in (True, False):
+        save_list(data, SourceList(tuple(sources), usual))
+        assert load_list(data) == SourceList(tuple(sources), usual)
+    save_list(data, SourceList((*sources, SourceSpec(format="doc", root=Path("/x"), retain=True))))
     again = load_list(data)
     assert again is not None
-    assert [spec.retain for spec in again] == [True, True], "one entry a root, the last word counts"
+    assert [spec.retain for spec in again.named] == [True, True], "one entry a root, the last word counts"
     assert [path.name for path in data.iterdir()] == ["sources.json"]
     assert stat.S_IMODE((data / "sources.json").stat().st_mode) == 0o600
 

@@ -90,7 +90,7 @@ class _Local:
 async def open_backend(data_dir: Path, sources: tuple[Source, ...]) -> AsyncIterator[Backend]:
     """Connect to the running service of ``data_dir``, else open one here for the length of a command.
 
-    ``sources`` of the command line are remembered by whichever answers.
+    ``sources`` of the command line are read from now on, and remembered.
     """
     async with AsyncExitStack() as stack:
         yield await _opened(stack, data_dir, sources)
@@ -106,7 +106,7 @@ async def _opened(stack: AsyncExitStack, data_dir: Path, sources: tuple[Source, 
     from ....storage.lock import DataDirectoryLocked
     from ....storage.store import find_running
     from ...service import open_service
-    from ..assembly import host_config
+    from ..assembly import host_config, remember_sources
 
     until = trio.current_time() + IN_USE_S
     while True:
@@ -115,6 +115,8 @@ async def _opened(stack: AsyncExitStack, data_dir: Path, sources: tuple[Source, 
             backend = await stack.enter_async_context(_connected(owner, data_dir))
             for source in sources:
                 await backend.query("add_source", {"format": source.format, "path": str(source.root)})
+            if sources:
+                remember_sources(data_dir, sources)
             return backend
         if owner is None:
             config = host_config(data_dir, sources, watch=False)

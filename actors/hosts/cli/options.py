@@ -73,7 +73,8 @@ def source_option(command: Callable[P, R]) -> Callable[P, R]:
         multiple=True,
         metavar="FORMAT=PATH",
         help="A folder or file of logs, e.g. claude-code=~/.claude/projects. Repeatable; remembered. "
-        "As long as none was ever named, the usual places of every known tool are looked at; then no more.",
+        "The usual places of every known tool are read as well, unless the first logs of the data "
+        "directory were named.",
     )(command)
 
 

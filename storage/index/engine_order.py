@@ -54,7 +54,7 @@ class EngineOrder:
         ).fetchall()
 
     def known_once(self, source: Matching | Sequence[int], events: Sql, repeats: Sql, size: int) -> list[Row]:
-        """Rows of ``COLUMNS``, whether the document may hold the phrase twice, and the sid, those first.
+        """Rows of ``COLUMNS`` and whether the document may hold the phrase twice, those first.
 
         The others hold it once and follow in order. No score: nothing is walked but what matches.
         Args: source: the phrase in its scope, or the documents that hold it.
@@ -68,11 +68,10 @@ class EngineOrder:
             matching = Sql("TRUE")
             given = (numbers(source),)
         return self._connection.execute(
-            f"SELECT x.*, b.sid FROM (SELECT {COLUMNS}, {repeats.text} AS maybe"
+            f"SELECT {COLUMNS}, {repeats.text} AS maybe"
             f" FROM {documents} LEFT JOIN repeats AS r ON r.doc = d.doc"
             f" WHERE {matching.text} AND {events.text}"
-            f" ORDER BY maybe DESC, {self._prompt}d.chars, d.time DESC LIMIT ?) AS x"
-            f" CROSS JOIN block AS b ON b.block = x.doc >> {BLOCK_BITS}",
+            f" ORDER BY maybe DESC, {self._prompt}d.chars, d.time DESC LIMIT ?",
             (*repeats.values, *given, *matching.values, *events.values, size),
         ).fetchall()
 

@@ -26,7 +26,7 @@ from ..storage.readers.registry import READERS
 from ..storage.sources.freshness import Freshness as Marks
 from ..storage.sources.ingest import Progress
 from ..storage.sources.report import count_unread, is_built, report_sources
-from ..storage.sources.spec import SourceSpec
+from ..storage.sources.spec import SourceSpec, merged
 from ..storage.store import Store
 from .config import Source
 from .reconcile import Reconciler
@@ -76,7 +76,7 @@ class Freshness:
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Use the configured sources and keep up with them; ends only by cancellation."""
-        specs = [_spec(source) for source in self.sources]
+        specs = merged(map(_spec, self.sources))
         marks, built = await self.storage.write(lambda store: _use(store, specs))
         self._first = not built
         async with trio.open_nursery() as nursery:
@@ -159,7 +159,7 @@ class Freshness:
         source = Source(format=format_name, root=Path(path), retain=self.retain)
         if source not in self.sources:
             self.sources = (*self.sources, source)
-        specs = [_spec(item) for item in self.sources]
+        specs = merged(map(_spec, self.sources))
         await self.storage.write(lambda store: _use(store, specs))
         self._ask()
 

@@ -17,7 +17,9 @@ SERVICE_TEXTS: Final[dict[str, str]] = {
     Code.EVENT_NOT_FOUND.value: "The session has no event with this seq. Use a seq that a result shows.",
     Code.INDEX_FAILED.value: "The search index is not available. Reading and tracing still work.",
     Code.INVALID_CURSOR.value: "The search returned an invalid continuation. Repeat the whole call.",
-    Code.INVALID_FILTER.value: "The filters were rejected. Use fewer or simpler filters.",
+    Code.INVALID_FILTER.value: (
+        "The filters or the query's length were rejected. Use fewer or simpler filters, a shorter query."
+    ),
     Code.INVALID_LIMIT.value: "The result limit was rejected.",
     Code.INVALID_QUERY.value: "The query was rejected. Give at least one word.",
     Code.INVALID_LINEAGE.value: "The recorded parents of this session form a loop; its lineage is invalid.",

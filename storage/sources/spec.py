@@ -125,11 +125,15 @@ def save_list(data_dir: Path, sources: SourceList) -> None:
 
 
 def merged(*lists: Iterable[SourceSpec]) -> list[SourceSpec]:
-    """The sources of all lists, in order, one for each (format, root); a later ``retain`` wins."""
-    found: dict[tuple[str, Path], SourceSpec] = {}
+    """The sources of all lists, in order, one for each format and folder; a later ``retain`` wins.
+
+    A link to a folder is that folder, under the name it was given first: its logs are not read twice.
+    """
+    found: dict[tuple[str, str], SourceSpec] = {}
     for sources in lists:
         for spec in sources:
-            found[spec.format, spec.root] = spec
+            key = spec.format, os.path.realpath(spec.root)
+            found[key] = attrs.evolve(found.get(key, spec), retain=spec.retain)
     return list(found.values())
 
 

@@ -93,3 +93,12 @@ def test_merging_keeps_the_first_place_and_the_last_word() -> None:
     other = SourceSpec(format="toy", root=Path("/b"))
     kept = SourceSpec(format="toy", root=Path("/a"), retain=True)
     assert merged([one, other], [kept]) == [kept, other]
+
+
+def test_a_link_to_a_source_is_that_source_under_its_first_name(tmp_path: Path) -> None:
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "logs")
+    one = SourceSpec(format="toy", root=tmp_path / "link")
+    same = SourceSpec(format="toy", root=tmp_path / "logs", retain=True)
+    other = SourceSpec(format="doc", root=tmp_path / "logs")
+    assert merged([one], [same, other]) == [SourceSpec(format="toy", root=one.root, retain=True), other]

@@ -25,7 +25,11 @@ R = TypeVar("R")
 HOSTS: Final = ("claude-code", "codex", "gemini", "opencode", "zed", "vscode")
 SDK: Final = "mcp"
 SDK_MAJOR: Final = 2
-MISSING_SDK: Final = "the MCP extra is not installed; install it with: pip install 'session-query[mcp]'"
+MISSING_SDK: Final = (
+    "the MCP extra is not installed; from the checkout of session-query, install it with: "
+    f"{sys.executable} -m pip install '.[mcp]'"
+)
+"""Told with this very interpreter and a path: a bare name might fetch a stranger's package elsewhere."""
 
 
 @click.group(invoke_without_command=True)

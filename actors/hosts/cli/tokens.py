@@ -131,8 +131,11 @@ def rotate(ctx: click.Context, token_id: str) -> None:
 
 
 def _workspace(given: str) -> str:
-    """An absolute path stays as it is written: workspaces are compared letter by letter (SPEC 0)."""
-    return given if is_absolute(given) else str(Path(given).absolute())
+    """An absolute path stays as it is written: workspaces are compared letter by letter (SPEC 0).
+
+    ``~`` is the home folder, also where the shell left it alone.
+    """
+    return given if is_absolute(given) else str(Path(given).expanduser().absolute())
 
 
 def _data_dir(ctx: click.Context) -> Path:

@@ -187,7 +187,7 @@ def test_without_the_sdk_the_command_says_what_to_install(
     done = cli("mcp")
     assert (done.status, done.out) == (4, "")
     assert says in done.err
-    assert "pip install 'session-query[mcp]'" in done.err
+    assert f"{sys.executable} -m pip install '.[mcp]'" in done.err
     config = tmp_path / "settings.json"
     installed = cli("mcp", "install", "gemini", "--config", str(config))
     assert (installed.status, says in installed.err) == (0, True)

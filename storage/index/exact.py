@@ -61,6 +61,7 @@ class ExactSearch:
     prompts_last: bool
     literal: bool
     _counted: list[Hit] | None = attrs.field(default=None, init=False)
+    _once: list[Row] | None = attrs.field(default=None, init=False)
 
     def use(self, hits: list[Hit]) -> None:
         """Take hits that were found in another way, in order of their keys, as all there are."""
@@ -216,11 +217,17 @@ class ExactSearch:
         scope = self.looking.scope
         most = size + MAYBE_TWICE_MAX
         source = self._tagged if self._rows_tagged is None else self._rows_tagged
-        found = order.known_once(source, scope.events, may_repeat(self.phrase), most)
+        found = self._once
+        if found is None:
+            found = order.known_once(source, scope.events, may_repeat(self.phrase), most)
         maybe = sum(row[7] for row in found)
         if maybe > MAYBE_TWICE_MAX:
             return None
-        shown = found[: maybe + size // 2]  # a page takes fewer still: the rest is ranked if it is asked for
+        shown = found
+        if (
+            len(found) < most
+        ):  # all there are; a page takes few of them, the rest is ranked if it is asked for
+            self._once, shown = found, found[: maybe + size // 2]
         self.looking.load_texts(row[0] for row in shown[:maybe])
         self.looking.load_sids({row[0] >> BLOCK_BITS for row in shown})
         sid_of, last = self.looking.sid_of, self.prompts_last

@@ -91,7 +91,7 @@ def make_logs(folder: Path, files: int, size_bytes: int) -> int:
             "type": "user",
             "uuid": session,
             "sessionId": session,
-            "cwd": f"/work/{number // FILES_A_FOLDER}",
+            "cwd": f"/projects/{number // FILES_A_FOLDER}",
             "timestamp": "2026-09-01T00:00:00.000Z",
             "version": "2.1.0",
             "isSidechain": False,

@@ -67,7 +67,7 @@ def write_logs(root: Path, material: Material, sessions: int, events: int, works
         session_id = f"stored-{number:06d}"
         folder = root / f"--work-{number % workspaces}--" / session_id
         folder.mkdir(parents=True, exist_ok=True)
-        cwd = f"/work/{number % workspaces}"
+        cwd = f"/projects/{number % workspaces}"
         lines: list[JSON] = [{"type": "session", "delegationDepth": 0, **header(session_id, cwd)}]
         for seq, event in enumerate(material.events(events)):
             assert isinstance(event, dict)

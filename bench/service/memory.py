@@ -31,7 +31,7 @@ async def measure(directory: Path, scale: Scale) -> list[Row]:
             building = peak_bytes(service.pid) / 2**20
             for number in range(SEARCHES):
                 query = " ".join(material.text().split()[: 1 + number % 4]) or "zq"
-                await line.call("session_search", {"query": query}, "/work/1")
+                await line.call("session_search", {"query": query}, "/projects/1")
             serving = resident_bytes(service.pid) / 2**20
             peak = peak_bytes(service.pid) / 2**20
     note = f"{size / 1e6:.0f} MB of logs in {sessions} sessions, built in {seconds:.1f} s wall"

@@ -16,6 +16,7 @@ import pytest
 from session_query.storage.tokens import TOKEN_FILE, add_token
 from support.attack import Attacker, Message, attacker
 from support.served import Served, served
+from support.sessions import prompt_record
 
 pytestmark = pytest.mark.slow
 
@@ -60,17 +61,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 
 def _event(text: str) -> Message:
-    return {
-        "type": "user/message",
-        "time": 1,
-        "surfaceOp": "append",
-        "data": {
-            "id": text,
-            "role": "user",
-            "source": {"kind": "user"},
-            "content": [{"type": "text", "text": f"needle {text}"}],
-        },
-    }
+    return prompt_record(f"needle {text}", id_=text)
 
 
 def _call(tool: str, caller: Message, **arguments: Any) -> Message:

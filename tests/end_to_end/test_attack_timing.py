@@ -20,6 +20,7 @@ from session_query.storage.tokens import TOKEN_FILE, add_token
 from support.attack import Attacker, Message, attacker
 from support.rank_test import signed_rank_z
 from support.served import Served, served
+from support.sessions import prompt_record
 
 pytestmark = pytest.mark.slow
 
@@ -59,17 +60,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 
 def _event(number: int) -> Message:
-    return {
-        "type": "user/message",
-        "time": number,
-        "surfaceOp": "append",
-        "data": {
-            "id": f"m{number}",
-            "role": "user",
-            "source": {"kind": "user"},
-            "content": [{"type": "text", "text": f"many words of {number}"}],
-        },
-    }
+    return prompt_record(f"many words of {number}", id_=f"m{number}", time=number)
 
 
 async def _furnish(service: Served, directory: Path) -> str:

@@ -26,6 +26,7 @@ from session_query.protocol.wire.limits import FRAME_VALUES, REQUEST_VALUES
 from session_query.storage.spill import SpillRetention
 from session_query.storage.tokens import OPERATOR_FILE, TOKEN_FILE
 from support.served import served
+from support.sessions import prompt_record
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "operations.md").read_text("utf-8")
@@ -182,17 +183,7 @@ async def test_the_documented_backup_can_be_restored(tmp_path: Path) -> None:
 
 
 def _prompt(text: str) -> dict[str, object]:
-    return {
-        "type": "user/message",
-        "time": 1,
-        "surfaceOp": "append",
-        "data": {
-            "id": text,
-            "role": "user",
-            "source": {"kind": "user"},
-            "content": [{"type": "text", "text": text}],
-        },
-    }
+    return prompt_record(text, id_=text)
 
 
 def test_systemd_itself_finds_nothing_wrong() -> None:

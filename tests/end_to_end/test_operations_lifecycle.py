@@ -23,6 +23,7 @@ from support.attack import Attacker, Message, attacker, open_peer
 from support.kill import ROUNDS
 from support.raw_websocket import HANDSHAKE, RawPeer
 from support.served import Served, served
+from support.sessions import prompt_record
 
 pytestmark = pytest.mark.slow
 
@@ -38,17 +39,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 
 def _event(number: int) -> Message:
-    return {
-        "type": "user/message",
-        "time": number,
-        "surfaceOp": "append",
-        "data": {
-            "id": f"m{number}",
-            "role": "user",
-            "source": {"kind": "user"},
-            "content": [{"type": "text", "text": f"event number {number}"}],
-        },
-    }
+    return prompt_record(f"event number {number}", id_=f"m{number}", time=number)
 
 
 # ---------------------------------------------------------------- one owner

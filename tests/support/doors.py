@@ -6,6 +6,7 @@ the embedded door's objects go through ``protocol.wire.values``, its errors beco
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Literal
@@ -106,11 +107,12 @@ def program(who: Who) -> Caller:
 
 
 @attrs.define(eq=False)
-class Door:
+class Door(ABC):
     """What both doors can do. ``who`` names the asker of a query; tools name an agent or a workspace."""
 
     service: Service
 
+    @abstractmethod
     async def query(
         self,
         method: str,
@@ -118,9 +120,9 @@ class Door:
         *,
         who: Who = "operator",
         signal: Signal | None = None,
-    ) -> Answer:
-        raise NotImplementedError
+    ) -> Answer: ...
 
+    @abstractmethod
     async def call(
         self,
         tool: str,
@@ -129,12 +131,11 @@ class Door:
         workspace: str | None = None,
         agent: str | None = None,
         signal: Signal | None = None,
-    ) -> Answer:
-        raise NotImplementedError
+    ) -> Answer: ...
 
+    @abstractmethod
     async def publish(self, session_id: str, events: Sequence[Event] = (), **more: Any) -> Published:
         """Attach a session, which then may be named as a calling agent, and append to it."""
-        raise NotImplementedError
 
 
 @attrs.frozen

@@ -55,6 +55,13 @@ def sent(events: Iterable[Event]) -> list[JSON]:
     return [event_to_json(event) for event in events]
 
 
+def prompt_record(text: str, *, id_: str, time: int = 1) -> dict[str, Any]:
+    """One user message as a foreign client writes it, without a seq."""
+    content = [{"type": "text", "text": text}]
+    data = {"id": id_, "role": "user", "source": {"kind": "user"}, "content": content}
+    return {"type": "user/message", "time": time, "surfaceOp": "append", "data": data}
+
+
 def prompts(*texts: str, start: int = 0) -> list[Event]:
     """A log of user messages."""
     return log(*(make.user(start + n, text) for n, text in enumerate(texts)), start=start)

@@ -1,9 +1,9 @@
 """One WebSocket, seen as frames: handshake, receiving, sending, closing. The only server module that
 knows the WebSocket library.
 
-The library reads in a task of its own, so pings are answered while our reader is busy. Its quirks are kept
-in here: it closes nothing after a message over the bound, it raises when a ping arrives after our close, and
-after bytes that are no WebSocket it closes the stream without the close frame that says so.
+Plain messages come through ``Intake``, everything else through the library's reading task. Its quirks are
+kept in here: it closes nothing after a message over the bound, it raises when a ping arrives after our
+close, and after bytes that are no WebSocket it closes the stream without the close frame that says so.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from wsproto.utilities import LocalProtocolError
 from ...protocol.wire.codec import Encoding, Frame, choose_encoding
 from ...protocol.wire.limits import SUBPROTOCOL_JSON, SUBPROTOCOL_MSGPACK
 from ..counted_stream import CLOSE_FRAME, CountedStream
+from .intake import Intake
 from .server_config import ServerConfig
 
 logger = logging.getLogger(__name__)
@@ -65,6 +66,7 @@ class Link:
 
     encoding: Encoding | None
     stream: CountedStream
+    _intake: Intake
     _socket: ws.WebSocketConnection
     _pinging: trio.CancelScope = attrs.field(factory=trio.CancelScope, init=False, repr=False)
 
@@ -81,6 +83,9 @@ class Link:
 
     async def receive(self) -> Frame:
         """The next whole message. Raises: LinkClosed."""
+        plain = await self._intake.next()
+        if plain is not None:
+            return plain
         try:
             message = await self._socket.get_message()
         except ws.ConnectionClosed as exc:
@@ -115,6 +120,7 @@ class Link:
     async def close(self, code: int, reason: str, bound_s: float) -> None:
         """Close with a code if the wire is still in order, for at most ``bound_s``; then drop the stream."""
         self._pinging.cancel(reason="closing")
+        self._intake.release()  # the library waits for the peer's own close frame
         with trio.move_on_after(bound_s, shield=True):
             closed = self._socket.closed
             if closed is not None and closed.code == CLOSE_TOO_LARGE:
@@ -164,12 +170,14 @@ async def open_link(
     refusal: HandshakeRefused | None = None
     try:
         async with trio.open_nursery() as nursery:
+            intake = Intake(stream, config.receive_buffer_bytes)
             try:
-                socket, encoding = await _handshake(nursery, stream, config, refuse_with)
+                socket, encoding = await _handshake(nursery, intake, config, refuse_with)
             except HandshakeRefused as exc:
                 refusal = exc  # raised outside the nursery, so that it comes bare
             else:
-                yield Link(encoding, stream, socket)
+                intake.take_over(lambda: socket.closed is not None)
+                yield Link(encoding, stream, intake, socket)
             nursery.cancel_scope.cancel(reason="the connection has ended")
     finally:
         with trio.CancelScope(shield=True):  # forceful: does not wait
@@ -179,20 +187,20 @@ async def open_link(
 
 
 async def _handshake(
-    nursery: trio.Nursery, stream: CountedStream, config: ServerConfig, refuse_with: int | None
+    nursery: trio.Nursery, intake: Intake, config: ServerConfig, refuse_with: int | None
 ) -> tuple[ws.WebSocketConnection, Encoding | None]:
     request: ws.WebSocketRequest | None = None
     with trio.move_on_after(config.hello_s) as scope:
         async with trio.open_nursery() as racing:
 
             async def give_up_at_end() -> None:  # the library waits on for a request that cannot come
-                await stream.ended.wait()
+                await intake.stream.ended.wait()
                 scope.cancel(reason="the peer has gone")
 
             racing.start_soon(give_up_at_end)
             request = await ws.wrap_server_stream(
                 nursery,
-                stream,
+                intake,
                 max_message_size=config.frame_bytes,
                 receive_buffer_size=config.receive_buffer_bytes,
             )

@@ -10,6 +10,8 @@ import pytest
 import trio
 import trio.testing
 
+from session_query.actors import worker as worker_module
+from session_query.actors.bell import Bell, open_bell
 from session_query.actors.worker import TOGETHER_MAX, GroupWorker, Worker
 from support.gate import Gate
 
@@ -123,4 +125,86 @@ async def test_a_failing_group_reaches_everybody() -> None:
     came = await _ask_all(worker, [1, 2])
     assert came == {1: ("all of it",), 2: ("all of it",)}
     assert await worker.call(lambda: 5) == 5
+    await worker.close()
+
+
+async def test_whoever_waits_longest_listens_next_and_everybody_gets_their_own_answer() -> None:
+    worker, came = Worker("test"), list[int]()
+    gates = [Gate() for _ in range(5)]
+
+    async def ask(number: int) -> None:
+        def job() -> int:
+            gates[number]()
+            return number
+
+        came.append(await worker.call(job))
+
+    async with trio.open_nursery() as nursery:
+        for number in range(5):
+            nursery.start_soon(ask, number)
+            await trio.testing.wait_all_tasks_blocked()
+        for number, gate in enumerate(gates):
+            await gate.reached()
+            gate.opened.set()
+            while len(came) <= number:
+                await trio.lowlevel.checkpoint()
+    assert came == [0, 1, 2, 3, 4]
+    await worker.close()
+
+
+async def test_a_listener_that_is_cancelled_goes_on_handing_out_answers() -> None:
+    worker, gate = Worker("test"), Gate()
+    came = list[str]()
+
+    async def ask(name: str) -> None:
+        came.append(await worker.call(lambda: name))
+
+    async with trio.open_nursery() as nursery:
+        with trio.CancelScope() as scope:
+            nursery.start_soon(_cancel_when_reached, gate, scope)
+            nursery.start_soon(ask, "beside it")
+            await worker.call(gate)
+            came.append("its own")
+            await trio.lowlevel.checkpoint()
+    assert scope.cancelled_caught, "what was swallowed is said again at the next checkpoint"
+    assert sorted(came) == ["beside it", "its own"]
+    await worker.close()
+
+
+async def _cancel_when_reached(gate: Gate, scope: trio.CancelScope) -> None:
+    await gate.reached()
+    scope.cancel()
+    await trio.testing.wait_all_tasks_blocked()
+    gate.opened.set()
+
+
+class _Interrupted(Bell):
+    """Somebody presses Ctrl-C while a task listens: trio raises it in the main task, wherever that waits."""
+
+    def __init__(self, times: int) -> None:
+        self.bell, self.times = open_bell(), times
+
+    async def heard(self) -> None:
+        if self.times:
+            self.times -= 1
+            raise KeyboardInterrupt
+        await self.bell.heard()
+
+    def ring(self) -> None:
+        self.bell.ring()
+
+    def still(self) -> None:
+        self.bell.still()
+
+    def close(self) -> None:
+        self.bell.close()
+
+
+async def test_an_interrupt_is_raised_when_the_answer_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker_module, "open_bell", lambda: _Interrupted(2))
+    worker, done = Worker("test"), list[int]()
+    with pytest.raises(KeyboardInterrupt):
+        await worker.call(lambda: done.append(1))
+    assert done == [1]
+    assert await worker.call(lambda: 2) == 2
     await worker.close()

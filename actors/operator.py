@@ -132,7 +132,7 @@ async def _events(asked: Asked) -> JSON:
     """One record for each event."""
     exact = await asked.service.exact()
     records = await exact.list_events(await _caller(asked), _text(asked, "session_id"), signal=asked.signal)
-    return [event_record_row(record) for record in records]
+    return await asked.told(len(records), lambda: [event_record_row(record) for record in records])
 
 
 async def _event_trace(asked: Asked) -> JSON:

@@ -39,6 +39,11 @@ class Asked:
         """A parameter that ``check_params`` has found to be text."""
         return str(self.params[name])
 
+    async def told(self, records: int, work: Callable[[], JSON]) -> JSON:
+        """``work()``: so many records as JSON, in a thread if they are many. Cancellation: it is awaited."""
+        exact = await self.service.exact()
+        return await exact.pool.over_log(records, work)
+
 
 async def run_method(
     service: Service,
@@ -75,14 +80,14 @@ def caller_of(reach: Reach) -> Caller:
 
 async def _list_sessions(asked: Asked) -> JSON:
     records = await asked.service.filter_sessions(asked.caller, (), signal=asked.signal)
-    return values.session_records_value(records)
+    return await asked.told(len(records), lambda: values.session_records_value(records))
 
 
 async def _filter_sessions(asked: Asked) -> JSON:
     clauses = parse_session_filters(asked.params["filters"])
     check_budget(clauses)
     records = await asked.service.filter_sessions(asked.caller, clauses, signal=asked.signal)
-    return values.session_records_value(records)
+    return await asked.told(len(records), lambda: values.session_records_value(records))
 
 
 async def _filter_events(asked: Asked) -> JSON:
@@ -91,7 +96,7 @@ async def _filter_events(asked: Asked) -> JSON:
     exact = await asked.service.exact()
     session_id = asked.text("session_id")
     found = await exact.filter_events(asked.caller, session_id, clauses, signal=asked.signal)
-    return values.event_documents_value(session_id, found)
+    return await asked.told(len(found), lambda: values.event_documents_value(session_id, found))
 
 
 async def _search_sessions(asked: Asked) -> JSON:
@@ -146,21 +151,19 @@ async def _list_events(asked: Asked) -> JSON:
     exact = await asked.service.exact()
     session_id = asked.text("session_id")
     found = await exact.list_events(asked.caller, session_id, signal=asked.signal)
-    return values.event_records_value(session_id, found)
+    return await asked.told(len(found), lambda: values.event_records_value(session_id, found))
 
 
 async def _read_surface(asked: Asked) -> JSON:
     exact = await asked.service.exact()
-    return values.surface_value(
-        await exact.read_surface(asked.caller, asked.text("session_id"), signal=asked.signal)
-    )
+    view = await exact.read_surface(asked.caller, asked.text("session_id"), signal=asked.signal)
+    return await asked.told(len(view.events), lambda: values.surface_value(view))
 
 
 async def _read_session(asked: Asked) -> JSON:
     exact = await asked.service.exact()
-    return values.session_log_value(
-        await exact.read_session(asked.caller, asked.text("session_id"), signal=asked.signal)
-    )
+    log = await exact.read_session(asked.caller, asked.text("session_id"), signal=asked.signal)
+    return await asked.told(len(log.events), lambda: values.session_log_value(log))
 
 
 async def _read_event(asked: Asked) -> JSON:
@@ -190,7 +193,8 @@ async def _health(asked: Asked) -> JSON:
 async def _read_titles(asked: Asked) -> JSON:
     exact = await asked.service.exact()
     ids = [str(item) for item in _list(asked.params["session_ids"])]
-    return values.title_items_value(await exact.read_titles(asked.caller, ids, signal=asked.signal))
+    items = await exact.read_titles(asked.caller, ids, signal=asked.signal)
+    return await asked.told(len(items), lambda: values.title_items_value(items))
 
 
 def _list(value: JSON) -> list[JSON]:

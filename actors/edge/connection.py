@@ -19,6 +19,7 @@ import trio
 from ...protocol.wire import messages as m
 from ...protocol.wire.codec import SERVER_CODECS, Codec, FrameError
 from ...protocol.wire.codes import WireCode, WireError
+from ...protocol.wire.gentle_encode import encode_gently, holds_much
 from ...protocol.wire.identity import Owner
 from ...protocol.wire.methods import METHODS
 from ...protocol.wire.parts import split_answer
@@ -336,10 +337,11 @@ class Connection:
 
     async def _encode(self, answer: m.Answer) -> bytes:
         try:
-            data = self._codec.encode_quickly(answer)
+            data = None if holds_much(answer) else self._codec.encode_quickly(answer)
             if data is None:
-                slowly = self._codec.encode_slowly
-                data = await trio.to_thread.run_sync(slowly, answer, limiter=self.state.slow_decoder)
+                data = await trio.to_thread.run_sync(
+                    encode_gently, self._codec, answer, limiter=self.state.slow_decoder
+                )
             if len(data) > self.config.answer_bytes:
                 raise WireError(WireCode.TOO_LARGE, f"the answer has {len(data)} bytes")
             return data

@@ -17,7 +17,8 @@ import msgspec
 import pytest
 import trio
 
-from session_query.actors.edge import incoming
+from session_query.actors.edge import connection, incoming
+from session_query.protocol.json_value import JSON
 from session_query.protocol.wire import gentle
 from session_query.protocol.wire import messages as m
 from session_query.protocol.wire.codec import ENCODINGS, Codec, Encoding, Frame
@@ -137,3 +138,41 @@ async def test_a_large_frame_of_text_alone_needs_no_thread(others: Others) -> No
         answer = await peer.ask_raw(calling({"text": "x, y [z] and more words" * 4_000}, "json"))
         assert isinstance(answer, m.Result)
         assert others.before is None
+
+
+LARGE_ANSWERS: dict[str, JSON] = {
+    "many events": {"header": {"id": "s"}, "events": [dict(EVENT, seq=seq) for seq in range(30_000)]},
+    "one event of many values": {"events": [EVENT | {"data": [{"a": n} for n in range(90_000)]}]},
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("encoding", ENCODINGS)
+@pytest.mark.parametrize("name", LARGE_ANSWERS)
+async def test_others_are_answered_while_a_large_answer_is_encoded(
+    name: str, encoding: Encoding, others: Others, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop, usual, began = threading.get_ident(), connection.encode_gently, list[int]()
+    by_msgspec, sizes = Codec.encode_quickly, list[int]()
+
+    def encode(codec: Codec[Any], answer: Any) -> bytes:
+        assert threading.get_ident() != loop
+        began.append(others.answered)
+        return usual(codec, answer)
+
+    def in_the_loop(codec: Codec[Any], message: m.Message) -> bytes | None:
+        data = by_msgspec(codec, message)
+        if threading.get_ident() == loop and not isinstance(message, m.Part):
+            sizes.append(len(data or b""))
+        return data
+
+    monkeypatch.setattr(connection, "encode_gently", encode)
+    monkeypatch.setattr(Codec, "encode_quickly", in_the_loop)
+    async with open_edge() as edge, edge.peer(encoding, hello="read") as peer, asking_on(edge, others):
+        edge.service.values["read_session"] = LARGE_ANSWERS[name]
+        answer = await peer.ask(m.Query(id=3, method="read_session", params={"session_id": "s1"}))
+        answered = others.answered
+    assert answer == m.Value(id=3, value=LARGE_ANSWERS[name])
+    assert len(began) == 1
+    assert answered > began[0]
+    assert max(sizes) < 10_000

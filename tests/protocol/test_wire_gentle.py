@@ -16,22 +16,11 @@ from session_query.protocol.wire import messages as m
 from session_query.protocol.wire.codec import ENCODINGS, SERVER_CODECS, Encoding, FrameError
 from session_query.protocol.wire.gentle import decode_gently, unpack_slowly
 from session_query.protocol.wire.limits import FRAME_VALUES, REQUEST_VALUES
+from support.json_values import json_values
 from support.wire_samples import CLIENT_SAMPLES
 
 APPEND: dict[str, Any] = {"type": "append", "id": 1, "session_id": "s", "from_seq": 0}
 both_encodings = pytest.mark.parametrize("encoding", ENCODINGS)
-scalars = (
-    st.none()
-    | st.booleans()
-    | st.integers(-(2**63), 2**64 - 1)
-    | st.floats(allow_nan=False, allow_infinity=False)
-    | st.text(max_size=40)
-)
-json_values = st.recursive(
-    scalars,
-    lambda inner: st.lists(inner, max_size=20) | st.dictionaries(st.text(max_size=3), inner, max_size=20),
-    max_leaves=40,
-)
 
 
 def framed(fields: Any, encoding: Encoding) -> str | bytes:

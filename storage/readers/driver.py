@@ -13,6 +13,7 @@ Two rules a mapper and its readers can rely on:
 
 from __future__ import annotations
 
+import hashlib
 import logging
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -25,7 +26,7 @@ from ...protocol.json_value import JSON
 from .decode import decode_record
 from .discovery import printable
 from .lines import TORN_TAIL, Chunk, Line, file_chunks, split_lines
-from .prefix import SPAN_BYTES, ends_with, prefix_digest, prefix_verifies
+from .prefix import SPAN_BYTES, WHOLLY_DIGESTED_BYTES, ends_with, prefix_digest, prefix_verifies
 from .salvage import Piece, salvage, whole_prefix
 from .seam import Checkpoint, LogUnit, Loss, ReadBatch, Refusal, SessionDelta
 from .whole import Shape, read_values, shape_of
@@ -35,6 +36,12 @@ _log = logging.getLogger(__name__)
 BATCH_BYTES: Final = 2 << 20
 BATCH_RECORDS: Final = 8192
 READER_FAILED: Final = "the reader failed on it"
+MAPPED_AGAIN_BYTES: Final = WHOLLY_DIGESTED_BYTES
+"""Of a log up to this long no mapper's state is kept: its lines are mapped again, and none of their events
+told. They are what they were, for the digest is over all of them. Such states were 3 % of an index of real
+logs. Reading on costs 0.2 ms instead of 0.1 below 4 KB, 0.5 (at most 1) between 8 and 16 KB."""
+_AGAIN: Final = b"\x00"
+_STATE: Final = b"\x01"
 UNKNOWN_MAX_BYTES: Final = 16 << 20
 """So much of a log may pass without a record its mapper knows before it is called no session log."""
 
@@ -71,6 +78,16 @@ class Mapper(Protocol):
 
 
 @runtime_checkable
+class Repeats(Protocol):
+    """A mapper that says whether the same lines tell the same whenever they are mapped.
+
+    Not so where the log's own time of change stands in for one that it lacks.
+    """
+
+    def repeats(self) -> bool: ...
+
+
+@runtime_checkable
 class NotesLosses(Protocol):
     """A mapper that wants to know where a record is lost before it sees the next one."""
 
@@ -99,6 +116,9 @@ def read_jsonl(
     """
     start = _resume(unit.path, checkpoint, new_mapper)
     reading = _Reading(unit.path, start, open_chunks)
+    if not reading.catch_up():
+        start = _Start(new_mapper(None), 0, restart=True)
+        reading = _Reading(unit.path, start, open_chunks)
     shape = _shape(unit.path, new_mapper, open_chunks) if start.restart else "lines"
     values = read_values(unit.path) if shape != "lines" else []
     if values or shape == "neither":
@@ -109,9 +129,13 @@ def read_jsonl(
 
 @attrs.frozen
 class _Start:
+    """Where a read begins. ``known``: what lies before it is mapped again; ``told``: what that must tell."""
+
     mapper: Mapper
     offset: int
     restart: bool
+    known: int = 0
+    told: bytes = b""
 
 
 def _resume(path: Path, checkpoint: Checkpoint | None, new_mapper: MapperFactory) -> _Start:
@@ -120,8 +144,12 @@ def _resume(path: Path, checkpoint: Checkpoint | None, new_mapper: MapperFactory
         and checkpoint.offset > 0
         and prefix_verifies(path, checkpoint.offset, checkpoint.prefix)
     ):
+        kind, kept = checkpoint.state[:1], checkpoint.state[1:]
+        if kind == _AGAIN and checkpoint.offset <= WHOLLY_DIGESTED_BYTES:
+            return _Start(new_mapper(None), 0, restart=False, known=checkpoint.offset, told=kept)
         try:
-            return _Start(new_mapper(checkpoint.state), checkpoint.offset, restart=False)
+            if kind == _STATE:
+                return _Start(new_mapper(kept), checkpoint.offset, restart=False)
         except ValueError:
             pass  # written by another version of the mapper: read again from the start
     return _Start(new_mapper(None), 0, restart=True)
@@ -151,11 +179,39 @@ class _Reading:
     resume: int = 0
     last: Line | None = None
     first: bool = True
+    lines: Iterator[Line] = attrs.field(init=False)
+    news: list[SessionDelta] = attrs.field(factory=list)
+    quiet: dict[str, SessionDelta] = attrs.field(factory=dict)
+    told: dict[str, tuple[int, int]] = attrs.field(factory=dict)
+
+    def __attrs_post_init__(self) -> None:
+        self.resume = self.start.offset
+        self.lines = split_lines(self.open_chunks(self.path, self.start.offset))
+
+    def catch_up(self) -> bool:
+        """Map the lines that are known already; False if they do not tell what they told.
+
+        Titles and notes are told again: what lies beside a log may have changed.
+        """
+        known = self.start.known
+        if not known:
+            return True
+        while self.resume < known:
+            line = next(self.lines, None)
+            if line is None or not line.settled:
+                return False
+            self._line(line)
+        self._gather()
+        for delta in self.news:
+            length = delta.first_seq + len(delta.events)
+            self.quiet[delta.header.id] = attrs.evolve(delta, first_seq=length, events=[])
+        self.news = []
+        self.losses, self.records, self.held, self.fed, self.bytes_read = [], 0, 0, 0, 0
+        return self.resume == known and self._digest_of_told() == self.start.told
 
     def batches(self, stopped: Callable[[], bool]) -> Iterator[ReadBatch]:
         """Settled lines first; what may still change comes last, in a batch of its own."""
-        self.resume = self.start.offset
-        lines = split_lines(self.open_chunks(self.path, self.start.offset))
+        lines = self.lines
         tail: Line | None = None
         for line in lines:
             if not line.settled:
@@ -249,7 +305,37 @@ class _Reading:
 
     def _checkpoint(self) -> Checkpoint:
         prefix = prefix_digest(self.path, self.resume) if self._is_still_there() else b""
-        return Checkpoint(offset=self.resume, prefix=prefix, state=self.start.mapper.state())
+        if self._can_go_again():
+            self._gather()
+            state = _AGAIN + self._digest_of_told()
+        else:
+            state = _STATE + self.start.mapper.state()
+        return Checkpoint(offset=self.resume, prefix=prefix, state=state)
+
+    def _can_go_again(self) -> bool:
+        """A compressed log may be short and hold anything: going through it again has no bound."""
+        mapper = self.start.mapper
+        return (
+            mapper.verdict() is True
+            and self.start.offset == 0
+            and self.resume <= MAPPED_AGAIN_BYTES
+            and self.open_chunks is file_chunks
+            and isinstance(mapper, Repeats)
+            and mapper.repeats()
+        )
+
+    def _gather(self) -> None:
+        for delta in self.start.mapper.take():
+            name = delta.header.id
+            known = self.quiet.pop(name, None)
+            if known is not None:
+                delta.title = delta.title or known.title
+                delta.notes = [*known.notes, *delta.notes]
+            self.news.append(delta)
+            self.told[name] = delta.header.created_at, delta.first_seq + len(delta.events)
+
+    def _digest_of_told(self) -> bytes:
+        return hashlib.blake2b(msgspec.msgpack.encode(sorted(self.told.items())), digest_size=5).digest()
 
     def _is_still_there(self) -> bool:
         """False if the log was rewritten since its last line was read: a digest would vouch for the new."""
@@ -262,8 +348,9 @@ class _Reading:
         verdict = self.start.mapper.verdict()
         if verdict is False and self.fed and (last or self.bytes_read >= UNKNOWN_MAX_BYTES):
             return self._refused("no record of this format")
+        self._gather()
         batch = ReadBatch(
-            sessions=tuple(self.start.mapper.take()),
+            sessions=(*self.quiet.values(), *self.news),
             losses=tuple(self.losses),
             records=self.records,
             held=self.held,
@@ -274,6 +361,7 @@ class _Reading:
             provisional=provisional,
         )
         self.losses, self.records, self.held, self.bytes_read, self.first = [], 0, 0, 0, False
+        self.news, self.quiet = [], {}
         return batch
 
     def _refused(self, message: str) -> ReadBatch:

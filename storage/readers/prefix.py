@@ -11,11 +11,13 @@ import hashlib
 from pathlib import Path
 from typing import Final
 
-SPAN_BYTES: Final = 4096
+SPAN_BYTES: Final = 8192
+WHOLLY_DIGESTED_BYTES: Final = 2 * SPAN_BYTES
+"""Up to this offset nothing before it escapes the digest."""
 
 
 def prefix_digest(path: Path, offset: int) -> bytes:
-    """Digest of the first and the last 4 KiB before ``offset``, and of ``offset`` itself. Raises: OSError."""
+    """Digest of the first and the last 8 KiB before ``offset``, and of ``offset`` itself. Raises: OSError."""
     digest = hashlib.blake2b(offset.to_bytes(8, "big"), digest_size=16)
     with path.open("rb", buffering=0) as file:
         digest.update(file.read(min(offset, SPAN_BYTES)))

@@ -79,6 +79,9 @@ class TimedHead:
     def state(self) -> bytes:
         return msgspec.msgpack.encode(_State(self._inner.state(), self._head, self._head_bytes))
 
+    def repeats(self) -> bool:
+        return True
+
     def verdict(self) -> bool | Refusal:
         return self._inner.verdict()
 

@@ -13,7 +13,7 @@ from session_query.protocol.header import SessionHeader
 from session_query.protocol.json_value import JSON
 from session_query.storage.readers.collect import Collected
 from session_query.storage.readers.discovery import one_file, walk
-from session_query.storage.readers.driver import BATCH_BYTES, Record, read_jsonl
+from session_query.storage.readers.driver import BATCH_BYTES, MAPPED_AGAIN_BYTES, Record, read_jsonl
 from session_query.storage.readers.lines import Chunk, file_chunks
 from session_query.storage.readers.seam import (
     Checkpoint,
@@ -55,6 +55,9 @@ class ToyMapper:
 
     def state(self) -> bytes:
         return json.dumps(self._state).encode()
+
+    def repeats(self) -> bool:
+        return True
 
     def verdict(self) -> bool | Refusal:
         if self._state["id"] == "newer":
@@ -221,6 +224,59 @@ def test_a_tail_that_parses_is_taken_and_read_again(tmp_path: Path) -> None:
 def test_an_empty_file_that_becomes_one_document_is_read_as_one(tmp_path: Path) -> None:
     empty = read(tmp_path, b"")
     assert natives(read(tmp_path, b'[\n{"toy":"t-1"}\n]\n', empty)) == [A]
+
+
+def test_a_short_log_goes_on_without_a_state_and_tells_nothing_twice(tmp_path: Path) -> None:
+    content = LINES[0] + b'{"refuse":1}\nbad\n' + LINES[1]
+    first = read(tmp_path, content)
+    assert first.checkpoint is not None
+    assert len(first.checkpoint.state) == 6
+    path = tmp_path / "log.jsonl"
+    path.write_bytes(content + LINES[2])
+    (batch,) = ToyReader().read(one_file("toy", tmp_path, path), first.checkpoint, never)
+    assert not batch.restart
+    assert [(delta.first_seq, len(delta.events)) for delta in batch.sessions] == [(2, 1)]
+    assert (batch.records, batch.held, batch.losses, batch.bytes_read) == (1, 1, (), len(LINES[2]))
+    path.write_bytes(content)
+    (nothing,) = ToyReader().read(one_file("toy", tmp_path, path), first.checkpoint, never)
+    assert [(delta.first_seq, delta.events) for delta in nothing.sessions] == [(2, [])]
+    assert (nothing.records, nothing.losses) == (0, ())
+
+
+def test_a_long_log_goes_on_from_its_state(tmp_path: Path) -> None:
+    content = b"".join(LINES) + b'{"toy":"t-1","text":"' + b"x" * MAPPED_AGAIN_BYTES + b'"}\n'
+    first = read(tmp_path, content)
+    assert first.checkpoint is not None
+    assert first.checkpoint.state[1:] == b'{"id": "t-1", "next": 13}'
+    assert len(natives(read(tmp_path, content + LINES[3], first))) == 14
+
+
+@pytest.mark.parametrize("place", [0, 5, MAPPED_AGAIN_BYTES // 2 + 3])
+def test_a_short_log_changed_anywhere_is_read_again(tmp_path: Path, place: int) -> None:
+    content = bytearray(b"".join(LINES * 30)[:MAPPED_AGAIN_BYTES].rpartition(b"\n")[0] + b"\n")
+    first = read(tmp_path, bytes(content))
+    assert first.checkpoint is not None
+    assert len(first.checkpoint.state) == 6
+    content[content.index(b"line", place)] = ord("L")
+    path = tmp_path / "log.jsonl"
+    path.write_bytes(content)
+    batches = list(ToyReader().read(one_file("toy", tmp_path, path), first.checkpoint, never))
+    assert [batch.restart for batch in batches] == [True]
+
+
+@pytest.mark.parametrize("new", [b"", LINES[0], LINES[0] + LINES[1].rstrip(b"\n"), LINES[3] * 2, b"x" * 999])
+def test_a_short_log_rewritten_while_it_is_looked_at_is_read_again(
+    tmp_path: Path, new: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = read(tmp_path, LINES[0] + LINES[1])
+    monkeypatch.setattr("session_query.storage.readers.driver.prefix_verifies", lambda *_: True)
+    path = tmp_path / "log.jsonl"
+    path.write_bytes(new)
+    unit = one_file("toy", tmp_path, path)
+    batches = list(ToyReader().read(unit, first.checkpoint, never))
+    assert batches[0].restart is not new.startswith(LINES[3])
+    fresh = list(ToyReader().read(unit, None, never))
+    assert batches[0].restart is False or batches == fresh
 
 
 def test_long_logs_come_in_batches_each_with_its_checkpoint(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ import attrs
 from session_query.protocol.json_codec import encode_json
 from session_query.storage.readers.collect import Collected
 from session_query.storage.readers.seam import Reader
-from support.reader_conformance import check_session, read_unit, unit_of
+from support.reader_conformance import check_session, read_unit, states_kept, unit_of
 
 
 def mark(number: int) -> str:
@@ -300,9 +300,12 @@ def check_hazard(form: HazardFormat, hazard: Hazard, root: Path) -> None:
     assert collected.refusal is None
     _check(collected, damaged.kept, damaged.lost)
     if damaged.content.endswith(b"\n") and collected.checkpoint is not None:
+        with states_kept():
+            from_state = read_unit(form.reader, unit)
         with log.open("ab") as file:
             file.write(form.line(99) + b"\n")
-        _check(read_unit(form.reader, unit, collected), (*damaged.kept, 99), damaged.lost)
+        for known in (collected, from_state):
+            _check(read_unit(form.reader, unit, known), (*damaged.kept, 99), damaged.lost)
 
 
 def _check(collected: Collected, kept: tuple[int, ...], lost: int | None) -> None:

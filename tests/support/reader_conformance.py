@@ -9,8 +9,10 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from pathlib import Path, PurePosixPath
+from unittest.mock import patch
 
 import attrs
 
@@ -18,6 +20,7 @@ from session_query.protocol.event import Event
 from session_query.protocol.json_codec import canonical_json, lossless_defect
 from session_query.protocol.json_value import SAFE_INTEGER_MAX, is_safe_integer
 from session_query.protocol.surface import fold
+from session_query.storage.readers import driver
 from session_query.storage.readers.collect import Collected, CollectedSession, collect
 from session_query.storage.readers.driver import READER_FAILED
 from session_query.storage.readers.seam import LogUnit, Reader, SkippedPath
@@ -260,8 +263,21 @@ def check_native(worked: Worked, root: Path) -> None:
     assert sum(kept.values()) >= 1
 
 
+@contextmanager
+def states_kept() -> Iterator[None]:
+    """Every log as if it were a long one: a read goes on from its mapper's state."""
+    with patch.object(driver, "MAPPED_AGAIN_BYTES", 0):
+        yield
+
+
 def check_growth(worked: Worked, root: Path) -> None:
-    """Read after every line that is written: the same as reading once at the end."""
+    """Read after every line that is written: the same as reading once at the end, with states and without."""
+    for name, states in (("mapped again", nullcontext()), ("from states", states_kept())):
+        with states:
+            _check_growth(worked, root / name)
+
+
+def _check_growth(worked: Worked, root: Path) -> None:
     log = worked.build(root)
     lines = lines_of(log.read_bytes())
     unit = unit_of(worked.reader, root, log)
@@ -277,6 +293,12 @@ def check_growth(worked: Worked, root: Path) -> None:
 
 def check_every_cut(worked: Worked, root: Path) -> None:
     """Cut the last line at many places, read, complete it, read on: the same as reading once."""
+    for name, states in (("mapped again", nullcontext()), ("from states", states_kept())):
+        with states:
+            _check_every_cut(worked, root / name)
+
+
+def _check_every_cut(worked: Worked, root: Path) -> None:
     log = worked.build(root)
     raw = log.read_bytes().rstrip(b"\n") + b"\n"
     log.write_bytes(raw)

@@ -113,6 +113,9 @@ class ToyMapper:
             ]
         ).encode()
 
+    def repeats(self) -> bool:
+        return True
+
     def verdict(self) -> bool | Refusal:
         if "newer" in self.sessions:
             return Refusal(kind="newer-version", message="written by a newer version")

@@ -17,6 +17,8 @@ class LogState(msgspec.Struct, kw_only=True):
     preset: str | None = None
     next_seq: int = 0
     time: int | None = None
+    guessed: bool = False
+    """A first record without a time took the log's time of change."""
     surface: list[int] = []
     prompts: list[int] = []
     calls: dict[str, list[int]] = {}

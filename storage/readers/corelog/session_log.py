@@ -60,7 +60,7 @@ class SessionLog:
             if state.created_at is None and time_ms >= 0:
                 state.created_at = time_ms
         elif state.time is None:
-            state.time = self.created_at
+            state.time, state.guessed = self.created_at, state.created_at is None
 
     def finish(self, native_type: str, text: str = "") -> None:
         """End the record; one that meant nothing yet becomes ``<format>/<native type>``, with ``text``."""
@@ -85,6 +85,11 @@ class SessionLog:
         if state.created_at is not None:
             return state.created_at
         return self.fallback_ms if state.time is None else state.time
+
+    def repeats(self) -> bool:
+        """Whether ``fallback_ms``, which changes with the log, stands for nothing."""
+        state = self.state
+        return not state.guessed and (state.created_at is not None or state.time is not None)
 
     # -- events ----------------------------------------------------------------------------------
 

@@ -91,6 +91,9 @@ class DshMapper:
         self._state.surface = self._fold.snapshot()
         return msgspec.msgpack.encode(self._state)
 
+    def repeats(self) -> bool:
+        return True
+
     def verdict(self) -> bool | Refusal:
         if self._state.refusal is not None:
             kind, message = self._state.refusal

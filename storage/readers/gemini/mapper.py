@@ -105,6 +105,9 @@ class GeminiMapper:
     def state(self) -> bytes:
         return pack_state(VERSION, self._state)
 
+    def repeats(self) -> bool:
+        return self.log.repeats()
+
     def verdict(self) -> bool | Refusal:
         return self._state.known
 

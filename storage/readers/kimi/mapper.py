@@ -80,6 +80,9 @@ class KimiMapper:
     def state(self) -> bytes:
         return pack_state(VERSION, self._state)
 
+    def repeats(self) -> bool:
+        return self.log.repeats()
+
     def verdict(self) -> bool | Refusal:
         return self._state.known
 

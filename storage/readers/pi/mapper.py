@@ -76,6 +76,9 @@ class PiMapper:
     def state(self) -> bytes:
         return pack_state(VERSION, self._state)
 
+    def repeats(self) -> bool:
+        return self.log.repeats()
+
     def verdict(self) -> bool | Refusal:
         return self._state.known
 

@@ -26,7 +26,7 @@ from ..storage.readers.registry import READERS
 from ..storage.sources.freshness import Freshness as Marks
 from ..storage.sources.ingest import Progress
 from ..storage.sources.report import count_unread, is_built, report_sources
-from ..storage.sources.spec import SourceSpec, merged
+from ..storage.sources.spec import SourceSpec, merged, without
 from ..storage.store import Store
 from .config import Source
 from .reconcile import Reconciler
@@ -53,6 +53,16 @@ class _Round:
 
 
 @attrs.define(eq=False)
+class _Dropping:
+    """A source that is to be read no more: who waits for that, and what came of it."""
+
+    spec: SourceSpec
+    done: trio.Event = attrs.field(factory=trio.Event)
+    known: bool = False
+    error: Exception | None = None
+
+
+@attrs.define(eq=False)
 class Freshness:
     """Owner task: ``run``. ``ensure`` and ``refresh`` may be called from any task of the loop.
 
@@ -67,6 +77,7 @@ class Freshness:
     _next: _Round = attrs.field(factory=_Round, init=False)
     _running: _Round | None = attrs.field(default=None, init=False)
     _wanted: trio.Event = attrs.field(factory=trio.Event, init=False)
+    _dropping: list[_Dropping] = attrs.field(factory=list, init=False)
     _first: bool = attrs.field(default=True, init=False)
     _progress: Progress | None = attrs.field(default=None, init=False)
     unread_logs: int = attrs.field(default=0, init=False)
@@ -90,6 +101,8 @@ class Freshness:
             while True:
                 await self._wanted.wait()
                 self._wanted = trio.Event()
+                while self._dropping:
+                    await self._drop(self._dropping.pop())
                 current, self._next = self._next, _Round()
                 self._running = current
                 try:
@@ -162,6 +175,32 @@ class Freshness:
         specs = merged(map(_spec, self.sources))
         await self.storage.write(lambda store: _use(store, specs))
         self._ask()
+
+    async def drop(self, format_name: str, path: str) -> bool:
+        """Read a source no more, and take its sessions out of the index; False if it was not read.
+
+        Its logs are not touched. What was forgotten stays forgotten, copies that were kept are kept.
+        Cancellation: it happens all the same, between two rounds of reading.
+        """
+        spec = SourceSpec(format=format_name, root=Path(path))
+        dropping = _Dropping(spec)
+        self._dropping.append(dropping)
+        self._wanted.set()
+        await dropping.done.wait()
+        if dropping.error is not None:
+            raise QueryError(Code.INDEX_FAILED, "the index could not be written") from dropping.error
+        return dropping.known
+
+    async def _drop(self, dropping: _Dropping) -> None:
+        spec = dropping.spec
+        try:
+            dropping.known = await self.storage.write(lambda store: store.sources.drop(spec))
+            self.sources = tuple(one for one in self.sources if without([_spec(one)], [spec]))
+        except Exception as exc:  # a full disk: it is still read
+            logger.exception("a source could not be dropped")
+            dropping.error = exc
+        finally:
+            dropping.done.set()
 
     async def status(self) -> JSON:
         """What was found where: ``{sources: [...]}`` with counts, and what was skipped and why."""

@@ -181,6 +181,13 @@ async def _add_source(asked: Asked) -> JSON:
     return {}
 
 
+async def _drop_source(asked: Asked) -> JSON:
+    _require_everything(asked)
+    house = await asked.service.house()
+    dropped = await house.freshness.drop(_text(asked, "format"), _text(asked, "path"))
+    return {"dropped": dropped}
+
+
 async def _doctor(asked: Asked) -> JSON:
     _require_everything(asked)
     house = await asked.service.house()
@@ -259,6 +266,7 @@ OPERATOR_METHODS: Final[Mapping[str, Callable[[Asked], Awaitable[JSON]]]] = {
     "index": _index,
     "sources": _sources,
     "add_source": _add_source,
+    "drop_source": _drop_source,
     "doctor": _doctor,
     "forget": _forget,
     "statistics": _statistics,

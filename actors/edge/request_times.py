@@ -31,7 +31,7 @@ _OF_TOOL: Final[Mapping[str, str]] = {
 _TRACES: Final = frozenset({"trace_session", "trace_event", "lineage", "event_trace"})
 _LISTS: Final = frozenset({"list_sessions", "filter_sessions", "workspaces", "sessions", "sources"})
 _LOOKS: Final = frozenset({"health", "statistics", "metrics"})
-_WORKS: Final = frozenset({"index", "add_source", "doctor", "forget"})
+_WORKS: Final = frozenset({"index", "add_source", "drop_source", "doctor", "forget"})
 _FINDS: Final = frozenset({"find_sessions", "find_events"})
 
 CLASSES: Final = (

@@ -7,10 +7,17 @@ import sys
 from pathlib import Path
 from typing import Final
 
-import attrs
 
 from ...storage.readers.registry import READERS
-from ...storage.sources.spec import SourceList, SourceSpec, find_sources, load_list, merged, save_list
+from ...storage.sources.spec import (
+    SourceList,
+    SourceSpec,
+    find_sources,
+    load_list,
+    merged,
+    save_list,
+    without,
+)
 from ...storage.store import INDEX_NAME
 from ...storage.tokens import OPERATOR_FILE
 from ..config import ServiceConfig, Source
@@ -29,7 +36,9 @@ def chosen_sources(data_dir: Path, given: tuple[Source, ...], *, retain: bool = 
     known = remember_sources(data_dir, given, retain=retain) if given else load_list(data_dir)
     specs = [] if known is None else list(known.named)
     if known is None or known.usual_places:
-        specs = merged(find_sources(READERS, os.environ, Path.home(), sys.platform), specs)
+        left_out = () if known is None else known.left_out
+        found = find_sources(READERS, os.environ, Path.home(), sys.platform)
+        specs = merged(without(found, left_out), specs)
     return tuple(Source(format=spec.format, root=spec.root, retain=spec.retain or retain) for spec in specs)
 
 
@@ -40,10 +49,20 @@ def remember_sources(data_dir: Path, given: tuple[Source, ...], *, retain: bool 
     Raises: QueryError INVALID_CONFIG: the remembered list cannot be read.
     """
     known = load_list(data_dir) or SourceList(usual_places=(data_dir / INDEX_NAME).exists())
-    added = [SourceSpec(format=source.format, root=source.root, retain=retain) for source in given]
-    known = attrs.evolve(known, named=tuple(merged(known.named, added)))
+    known = known.with_named(
+        SourceSpec(format=source.format, root=source.root, retain=retain) for source in given
+    )
     save_list(data_dir, known)
     return known
+
+
+def leave_out_source(data_dir: Path, source: Source) -> None:
+    """Have the services of a data directory not read a source any more, usual place or not.
+
+    Raises: QueryError INVALID_CONFIG: the remembered list cannot be read.
+    """
+    known = load_list(data_dir) or SourceList(usual_places=True)
+    save_list(data_dir, known.dropping(SourceSpec(format=source.format, root=source.root)))
 
 
 def host_config(

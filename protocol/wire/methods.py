@@ -75,6 +75,7 @@ METHODS: Final[dict[str, Method]] = {
         Method(name="index", optional=("full",), operator_only=True),
         Method(name="sources", operator_only=True),
         Method(name="add_source", required=("format", "path"), operator_only=True),
+        Method(name="drop_source", required=("format", "path"), operator_only=True),
         Method(name="doctor", optional=("samples",), operator_only=True),
         Method(name="forget", required=("session_id",), operator_only=True),
     )

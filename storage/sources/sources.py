@@ -28,7 +28,7 @@ from .freshness import Freshness, Marks
 from .ingest import Ingest, Progress
 from .locate import locate, read_first
 from .scanner import Changed, Pass, look_again, scan
-from .spec import SourceSpec
+from .spec import SourceSpec, without
 from .standing import Standing
 
 logger = logging.getLogger(__name__)
@@ -77,14 +77,7 @@ class Sources:
         Its logs are not touched, retained copies are kept, nothing is forgotten: added again, it is
         read again.
         """
-        root = next(
-            (
-                root
-                for root in self.catalog.roots.values()
-                if (root.spec.format, root.spec.root) == (spec.format, spec.root)
-            ),
-            None,
-        )
+        root = next((root for root in self.catalog.roots.values() if not without([root.spec], [spec])), None)
         if root is None:
             return False
         with self.writer.transaction():

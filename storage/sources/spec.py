@@ -38,11 +38,23 @@ class SourceSpec:
 class SourceList:
     """What a data directory remembers: sources somebody named, in order.
 
-    ``usual_places``: those of every known tool are read as well.
+    ``usual_places``: those of every known tool are read as well, but for ``left_out``.
     """
 
     named: tuple[SourceSpec, ...] = ()
     usual_places: bool = False
+    left_out: tuple[SourceSpec, ...] = ()
+
+    def with_named(self, added: Iterable[SourceSpec]) -> SourceList:
+        """The list with further sources, which are no longer left out."""
+        named = merged(self.named, added)
+        left_out = without(self.left_out, named)
+        return attrs.evolve(self, named=tuple(named), left_out=tuple(left_out))
+
+    def dropping(self, spec: SourceSpec) -> SourceList:
+        """The list without a source, which is left out from now on wherever it is found."""
+        left_out = merged(self.left_out, [attrs.evolve(spec, retain=False)])
+        return attrs.evolve(self, named=tuple(without(self.named, [spec])), left_out=tuple(left_out))
 
 
 class BadSource(ValueError):
@@ -94,8 +106,13 @@ def load_list(data_dir: Path) -> SourceList | None:
     path = data_dir / LIST_NAME
     try:
         value = decode_json(path.read_bytes())
-        usual = isinstance(value, dict) and value.get("usual_places") is True
-        return SourceList(tuple(_entry(entry) for entry in _entries(value)), usual)
+        if not isinstance(value, dict):
+            raise ValueError("it is no list of sources")
+        return SourceList(
+            tuple(map(_entry, _entries(value, "sources"))),
+            value.get("usual_places") is True,
+            tuple(map(_entry, _entries(value, "left_out"))) if "left_out" in value else (),
+        )
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as exc:
@@ -106,15 +123,19 @@ def save_list(data_dir: Path, sources: SourceList) -> None:
     """Remember the sources: written beside the old list and moved over it. Raises: OSError."""
     create_private_directory(data_dir)
     # a name that is no UTF-8 holds lone surrogates here; our JSON keeps them as escapes
-    entries: list[JSON] = [
-        {"format": spec.format, "root": str(spec.root), "retain": spec.retain}
-        for spec in merged(sources.named)
-    ]
-    content = encode_json({"usual_places": sources.usual_places, "sources": entries}) + b"\n"
+    content: dict[str, JSON] = {
+        "usual_places": sources.usual_places,
+        "sources": [
+            {"format": spec.format, "root": str(spec.root), "retain": spec.retain}
+            for spec in merged(sources.named)
+        ],
+    }
+    if sources.left_out:
+        content["left_out"] = [{"format": spec.format, "root": str(spec.root)} for spec in sources.left_out]
     handle, name = tempfile.mkstemp(prefix=LIST_NAME, dir=data_dir)  # mode 0600
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(content)
+            file.write(encode_json(content) + b"\n")
             file.flush()
             os.fsync(file.fileno())
         os.replace(name, data_dir / LIST_NAME)
@@ -132,13 +153,23 @@ def merged(*lists: Iterable[SourceSpec]) -> list[SourceSpec]:
     found: dict[tuple[str, str], SourceSpec] = {}
     for sources in lists:
         for spec in sources:
-            key = spec.format, os.path.realpath(spec.root)
+            key = _key(spec)
             found[key] = attrs.evolve(found.get(key, spec), retain=spec.retain)
     return list(found.values())
 
 
-def _entries(value: JSON) -> list[JSON]:
-    entries = value.get("sources") if isinstance(value, dict) else None
+def without(sources: Iterable[SourceSpec], others: Iterable[SourceSpec]) -> list[SourceSpec]:
+    """The sources that are none of the others, whatever links either is named by."""
+    keys = set(map(_key, others))
+    return [spec for spec in sources if _key(spec) not in keys]
+
+
+def _key(spec: SourceSpec) -> tuple[str, str]:
+    return spec.format, os.path.realpath(spec.root)
+
+
+def _entries(value: dict[str, JSON], name: str) -> list[JSON]:
+    entries = value.get(name)
     if not isinstance(entries, list):
         raise ValueError("it is no list of sources")
     return entries

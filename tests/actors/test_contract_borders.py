@@ -213,7 +213,7 @@ async def test_16_11_an_operator_token_is_not_widened_by_the_workspaces_it_names
     answer = await operator_answer(bordered, "find_sessions", params)
     assert answer.value["hits"] == []
     assert answer.value["receipt"]["sessions_in_reach"] == 0
-    for method in ("index", "sources", "add_source", "doctor"):
+    for method in ("index", "sources", "add_source", "drop_source", "doctor"):
         params = next(iter(method_questions(method, "x")))
         assert (await operator_answer(bordered, method, params)).code == "FORBIDDEN"
 

@@ -133,7 +133,7 @@ async def test_the_comparison_tells_them_apart_where_they_may_be_told_apart(worl
     """The control: for the operator the same requests do differ, for every tool and method that names."""
     differing: set[str] = set()
     unnamed = {"list_sessions", "health", "statistics", "metrics", "workspaces", "sources", "doctor", "index"}
-    unnamed |= {"forget", "add_source"}  # these would change something
+    unnamed |= {"forget", "add_source", "drop_source"}  # these would change something
     async with attacker(world.service.url, world.service.token) as operator:
         pairs = zip(
             requests_about(world.hidden, AGENT, OWN), requests_about(world.absent, AGENT, OWN), strict=True

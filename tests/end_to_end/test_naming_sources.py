@@ -56,3 +56,42 @@ def test_a_source_named_to_a_running_service_is_read_by_the_next_one(cli: Comman
     assert known is not None
     assert [spec.format for spec in known.named] == ["codex"]
     assert known.usual_places
+
+
+@pytest.mark.parametrize("running", [False, True], ids=["alone", "beside a service"])
+def test_a_dropped_source_is_gone_now_and_later(cli: CommandLine, tmp_path: Path, running: bool) -> None:
+    usual = tmp_path / USUAL
+    shutil.copytree(LOGS, usual)
+    named = f"codex={SAMPLES / 'codex'}"
+    assert sources(cli) == ["claude-code"]
+    assert sources(cli, f"--source={named}") == ["claude-code", "codex"]
+    assert "claude-code" in cli("search", "--all", "50 items in the cart").out
+
+    def drop_both() -> None:
+        assert sources(cli, f"--drop=claude-code={usual}") == ["codex"]
+        assert "claude-code" not in cli("search", "--all", "50 items in the cart").out
+        assert sources(cli, f"--drop={named}") == []
+        refused = cli("sources", f"--drop={named}")
+        assert refused.status == 2
+        assert "is no source here" in refused.err
+
+    if running:
+        with served(cli.data_dir):
+            drop_both()
+    else:
+        drop_both()
+    assert sources(cli) == [], "a usual place that was dropped is not found again"
+    assert any(usual.iterdir()), "its logs are not touched"
+    assert sources(cli, f"--source=claude-code={usual}") == ["claude-code"]
+    assert "claude-code" in cli("search", "--all", "50 items in the cart").out
+    known = load_list(cli.data_dir)
+    assert known is not None
+    assert [spec.format for spec in known.left_out] == ["codex"]
+
+
+def test_a_folder_that_is_gone_can_be_dropped(cli: CommandLine, tmp_path: Path) -> None:
+    logs = tmp_path / "logs"
+    shutil.copytree(SAMPLES / "codex", logs)
+    assert sources(cli, f"--source=codex={logs}") == ["codex"]
+    shutil.rmtree(logs)
+    assert sources(cli, f"--drop=codex={logs}") == []

@@ -5,10 +5,11 @@ from __future__ import annotations
 import click
 
 from ....protocol.json_value import JSON
+from ..assembly import leave_out_source
 from . import show
 from .backend import Backend, refresh, run
-from .errors import EXIT_REFUSED
-from .options import common, settings, source_option
+from .errors import EXIT_REFUSED, CommandError
+from .options import common, parse_dropped, settings, source_option
 
 
 @click.command()
@@ -29,10 +30,32 @@ def index(ctx: click.Context, sources: tuple[str, ...], full: bool) -> None:
 @click.command("sources")
 @common
 @source_option
+@click.option(
+    "--drop",
+    "dropped",
+    multiple=True,
+    metavar="FORMAT=PATH",
+    help="Read this source no more, and take its sessions out of the index. Its logs are not touched; "
+    "naming it with --source reads it again.",
+)
 @click.pass_context
-def list_sources(ctx: click.Context, sources: tuple[str, ...]) -> None:
+def list_sources(ctx: click.Context, sources: tuple[str, ...], dropped: tuple[str, ...]) -> None:
     """Show which logs were found where, how much they hold, and what was skipped and why."""
-    answer = run(ctx, sources, lambda backend: backend.query("sources", {}))
+    leaving = parse_dropped(dropped)
+    data_dir = settings(ctx).data_dir.expanduser().absolute()
+
+    async def ask(backend: Backend) -> JSON:
+        for source in leaving:
+            told = await backend.query("drop_source", {"format": source.format, "path": str(source.root)})
+            if show.row(told).get("dropped") is not True:
+                name = f"{source.format}={source.root}"
+                raise CommandError(
+                    f"{name} is no source here; `session-query sources` lists them", code="UNKNOWN_SOURCE"
+                )
+            leave_out_source(data_dir, source)
+        return await backend.query("sources", {})
+
+    answer = run(ctx, sources, ask, fresh=not leaving)
     if settings(ctx).as_json:
         show.print_json(answer)
     else:

@@ -87,22 +87,32 @@ def parse_sources(values: tuple[str, ...]) -> tuple[Source, ...]:
     return tuple(_parse_source(value, tuple(READERS)) for value in values)
 
 
+def parse_dropped(values: tuple[str, ...]) -> tuple[Source, ...]:
+    """The same for sources that are to be read no more: their folders may be gone."""
+    return tuple(_named_source(value, None) for value in values)
+
+
 def _parse_source(value: str, formats: tuple[str, ...]) -> Source:
+    source = _named_source(value, formats)
+    if not source.root.exists():
+        raise CommandError(f"no such file or folder: {source.root}", code="MISSING_PATH")
+    if not os.access(source.root, os.R_OK):
+        raise CommandError(f"cannot read {source.root}: permission denied", code="UNREADABLE_PATH")
+    return source
+
+
+def _named_source(value: str, formats: tuple[str, ...] | None) -> Source:
+    """``formats`` None: any, also that of a reader that is no longer there."""
     from ...config import Source
 
     name, mark, path = value.partition("=")
     if not mark or not path:
-        raise CommandError(f"--source wants FORMAT=PATH, not {value!r}", code="BAD_SOURCE")
-    if name not in formats:
+        raise CommandError(f"a source is FORMAT=PATH, not {value!r}", code="BAD_SOURCE")
+    if formats is not None and name not in formats:
         raise CommandError(
             f"unknown format {name!r}; known: {', '.join(sorted(formats))}", code="UNKNOWN_FORMAT"
         )
-    root = Path(path).expanduser().absolute()
-    if not root.exists():
-        raise CommandError(f"no such file or folder: {root}", code="MISSING_PATH")
-    if not os.access(root, os.R_OK):
-        raise CommandError(f"cannot read {root}: permission denied", code="UNREADABLE_PATH")
-    return Source(format=name, root=root)
+    return Source(format=name, root=Path(path).expanduser().absolute())
 
 
 def workspace_options(command: Callable[P, R]) -> Callable[P, R]:

@@ -1,7 +1,7 @@
 """Compressed copies of document texts: the only source for snippets, checks and deletion (SPEC 16.2.3).
 
 Several texts are packed together, and with a dictionary of what all logs have in common. Of real logs (2.6 MB
-in 339 sessions, Zstandard level 3), as a share of the text:
+in 339 sessions, Zstandard level 3, runs within a session), as a share of the text:
 
 =================  =====  =====  =====  =====
 characters a run   8,000 16,000 24,000 32,000
@@ -15,6 +15,16 @@ A dictionary trained on 0.8 MB of other texts, four times as large, gains no mor
 5.5 us an event of 556 made-up characters instead of 3 (of real ones 3 instead of 2.4); level 5 takes 9.
 Leaving it out for runs above 16 KB gave no first build that was faster beyond noise, and 0.01 more on disk.
 Unpacking a full run of 24 KB takes 10 us, with or without.
+
+What idle time packs, across sessions, may take longer. Share of the text in runs of 24,000 characters (their
+length told in advance), and time to pack a byte:
+
+==========  =====  =====  =====  =====  =====  =====  =====
+level           3      5      7      9     12     15     17
+==========  =====  =====  =====  =====  =====  =====  =====
+share       0.278  0.263  0.256  0.254  0.253  0.248  0.248
+ns a byte       5      9     16     24     36     84    131
+==========  =====  =====  =====  =====  =====  =====  =====
 """
 
 from __future__ import annotations
@@ -29,6 +39,9 @@ from ..protocol.json_encode import to_utf8_text
 from .text_dictionary import DICTIONARY
 
 LEVEL: Final = 3
+TIGHT_LEVEL: Final = 9
+_TIGHT_BYTES: Final = 24_000
+"""What is packed tightly at once: told in advance, Zstandard chooses its tables for it."""
 _PLAIN: Final = b"\x00"
 _ZSTD: Final = b"\x01"
 _PLAIN_BYTES_MAX: Final = 24
@@ -38,16 +51,16 @@ _DICTIONARY: Final = zstandard.ZstdCompressionDict(DICTIONARY, dict_type=zstanda
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(list[str]).decode
+_decode_stepped = msgspec.msgpack.Decoder(tuple[list[int], list[str]]).decode
+_decode_steps = msgspec.msgpack.Decoder(tuple[list[int], msgspec.Raw]).decode
 
 
 class TextCodec:
     """One owner at a time: a compressor is not to be shared between threads."""
 
     def __init__(self) -> None:
-        parameters = zstandard.ZstdCompressionParameters.from_level(
-            LEVEL, format=_MAGICLESS, write_checksum=0, write_dict_id=0
-        )
-        self._compressor = zstandard.ZstdCompressor(compression_params=parameters, dict_data=_DICTIONARY)
+        self._compressor = _compressor(LEVEL, 0)
+        self._tight: zstandard.ZstdCompressor | None = None
         self._decompressor = zstandard.ZstdDecompressor(format=_MAGICLESS, dict_data=_DICTIONARY)
 
     def pack(self, texts: Iterable[str]) -> bytes:
@@ -63,7 +76,14 @@ class TextCodec:
 
         Making all 28 texts of a run and dropping them again takes as long as decompressing it.
         """
-        data = self.unpack_bytes(blob)
+        return self.texts_at(self.unpack_bytes(blob), wanted)
+
+    def texts_in(self, data: bytes) -> list[str]:
+        """All texts of what is unpacked already."""
+        return _decode(data)
+
+    def texts_at(self, data: bytes, wanted: Sequence[int]) -> list[str]:
+        """Those at some places, ascending, of what is unpacked already."""
         count, at = _array_start(data)
         found: list[str] = []
         number = 0
@@ -79,17 +99,48 @@ class TextCodec:
             found.append(data[start:end].decode())
         return found
 
+    def pack_tightly(self, steps: Sequence[int], texts: Iterable[str]) -> bytes:
+        """Return the stored form of texts with the steps between their numbers, for idle time to make."""
+        if self._tight is None:
+            self._tight = _compressor(TIGHT_LEVEL, _TIGHT_BYTES)
+        return _packed(self._tight, _encode((steps, [to_utf8_text(text) for text in texts])))
+
+    def unpack_stepped(self, blob: bytes) -> tuple[list[int], list[str]]:
+        """Return what ``pack_tightly`` was given."""
+        return _decode_stepped(self.unpack_bytes(blob))
+
+    def unpack_steps(self, blob: bytes) -> tuple[list[int], bytes]:
+        """Return the steps alone, and what ``texts_at`` takes."""
+        steps, texts = _decode_steps(self.unpack_bytes(blob))
+        return steps, bytes(texts)
+
     def pack_bytes(self, data: bytes) -> bytes:
         """The same for bytes: one byte that names the scheme, then the data."""
-        if len(data) > _PLAIN_BYTES_MAX:
-            packed = self._compressor.compress(data)
-            if len(packed) < len(data):
-                return _ZSTD + packed
-        return _PLAIN + data
+        return _packed(self._compressor, data)
 
     def unpack_bytes(self, blob: bytes) -> bytes:
         """Return what ``pack_bytes`` was given."""
         return self._decompressor.decompress(blob[1:]) if blob[:1] == _ZSTD else blob[1:]
+
+
+def _compressor(level: int, size: int) -> zstandard.ZstdCompressor:
+    parameters = zstandard.ZstdCompressionParameters.from_level(
+        level,
+        source_size=size,
+        dict_size=len(DICTIONARY) if size else 0,
+        format=_MAGICLESS,
+        write_checksum=0,
+        write_dict_id=0,
+    )
+    return zstandard.ZstdCompressor(compression_params=parameters, dict_data=_DICTIONARY)
+
+
+def _packed(compressor: zstandard.ZstdCompressor, data: bytes) -> bytes:
+    if len(data) > _PLAIN_BYTES_MAX:
+        packed = compressor.compress(data)
+        if len(packed) < len(data):
+            return _ZSTD + packed
+    return _PLAIN + data
 
 
 def _array_start(data: bytes) -> tuple[int, int]:

@@ -25,7 +25,7 @@ GATE: Final = 0.85
 AIM: Final = 0.7
 PARTS: Final = {
     "full text": ("fts",),
-    "text copies": ("body",),
+    "text copies": ("body", "body_new"),
     "documents": ("doc", "type"),
     "sessions": ("session", "workspace", "source", "block"),
     "skeletons": ("skeleton",),

@@ -1,12 +1,14 @@
-"""Text copies: one row holds the texts of a run of consecutive documents of one block.
+"""Text copies: rows as they were written (``body_new``), and shelves that idle time packs (``body``).
 
-A row's key is the row id of its first document. An append writes a small row; idle time joins them.
+A row of ``body_new`` holds the texts of consecutive documents of one block, ``doc`` to ``last``. An append
+writes a small one. ``packing`` moves them into ``shelves``; a document lies in one of the two tables.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from heapq import merge
 from itertools import groupby
 from operator import itemgetter
 from typing import Final
@@ -15,19 +17,29 @@ import attrs
 
 from ..sqlite import Connection
 from ..text_codec import TextCodec
-from .schema import BLOCK_BITS, BLOCK_MASK
+from .schema import BLOCK_BITS
+from .shelves import RUN_CHARS_MAX, Numbered, OpenRun, Run, open_run, run_with, runs_of, shelves, unpack_run
 
-RUN_CHARS_MAX: Final = 24_000
-"""What one read of a text unpacks at most, unless that text alone is longer: 10 us (see ``text_codec``)."""
-FULL_BYTES: Final = 3_500
-"""A packed row of this size is not worth joining with others."""
 _KEPT_CHARS_MAX: Final = 4_000_000
 """Characters of unpacked texts that one reader keeps while it works on one search."""
-_RUNS_OF: Final = (
-    "SELECT b.doc, b.texts, j.value FROM json_each(?) AS j"
-    " CROSS JOIN body AS b ON b.doc = (SELECT max(doc) FROM body WHERE doc <= j.value)"
+_NEW_WITH: Final = (
+    "SELECT doc, texts FROM body_new"
+    " WHERE doc = (SELECT max(doc) FROM body_new WHERE doc <= ?1) AND last >= ?1"
 )
-"""With the documents ascending, those of one run stand together."""
+_SHELF_WITH: Final = "SELECT texts FROM body WHERE doc <= ? ORDER BY doc DESC LIMIT 1"
+_NEW_WITH_MANY: Final = (
+    "SELECT b.doc, b.texts, j.value FROM json_each(?) AS j CROSS JOIN body_new AS b"
+    " ON b.doc = (SELECT max(doc) FROM body_new WHERE doc <= j.value) AND b.last >= j.value"
+)
+_SHELVES_WITH_MANY: Final = (
+    "WITH place AS MATERIALIZED (SELECT (SELECT max(doc) FROM body WHERE doc <= value) AS shelf,"
+    " json_group_array(value) AS held FROM json_each(?) GROUP BY 1)"
+    " SELECT b.texts, p.held FROM place AS p CROSS JOIN body AS b ON b.doc = p.shelf"
+)
+"""Each shelf once: fetching one takes 5 to 15 us."""
+_FROM: Final = "doc BETWEEN coalesce((SELECT max(doc) FROM {0} WHERE doc <= ?1), ?1) AND ?2"
+_NEW_BETWEEN: Final = f"SELECT doc, texts FROM body_new WHERE {_FROM.format('body_new')} ORDER BY doc"
+_SHELVES_BETWEEN: Final = f"SELECT texts FROM body WHERE {_FROM.format('body')} ORDER BY doc"
 
 
 @attrs.define(eq=False)
@@ -66,8 +78,8 @@ class Bodies:
         """Drop the unpacked texts: another transaction may see others."""
         self._kept.clear()
         self.kept_chars = 0
-        self._run_first = 0
-        self._run: list[str] = []
+        self._run: dict[int, str] = {}
+        self._opened = OpenRun({}, b"")
 
     def load(self, wanted: Iterable[int]) -> None:
         """Unpack many documents at once: what is asked for next costs no statement.
@@ -76,92 +88,133 @@ class Bodies:
         """
         if self.kept_chars >= _KEPT_CHARS_MAX // 2:
             self.forget()
-        missing = sorted({row for row in wanted if row not in self._kept and not self._in_run(row)})
+        missing = sorted({row for row in wanted if row not in self._kept and row not in self._run})
         if len(missing) < 2:
             return
-        runs = self._connection.execute(_RUNS_OF, (json.dumps(missing),))
-        for first, together in groupby(runs, key=itemgetter(0)):
-            places = [(row - first, blob) for _, blob, row in together]
-            texts = self._codec.unpack_some(places[0][1], [place for place, _ in places])
-            for (place, _), text in zip(places, texts, strict=False):
-                self._kept[first + place] = text
+        self._keep(self._new(missing))
+        left = [row for row in missing if row not in self._kept]
+        if left and self.kept_chars < _KEPT_CHARS_MAX:
+            self._keep(self._packed(left))
+
+    def _keep(self, runs: Generator[list[Numbered], None, None]) -> None:
+        for documents in runs:
+            for row, text in documents:
+                self._kept[row] = text
                 self.kept_chars += len(text)
             if self.kept_chars >= _KEPT_CHARS_MAX:
                 break
         runs.close()
+
+    def _new(self, wanted: list[int]) -> Generator[list[Numbered], None, None]:
+        """Those of some documents that wait to be packed, row by row."""
+        rows = self._connection.execute(_NEW_WITH_MANY, (json.dumps(wanted),))
+        for first, together in groupby(rows, key=itemgetter(0)):
+            places = [(row - first, blob) for _, blob, row in together]
+            texts = self._codec.unpack_some(places[0][1], [place for place, _ in places])
+            yield [(first + place, text) for (place, _), text in zip(places, texts, strict=False)]
+
+    def _packed(self, wanted: list[int]) -> Generator[list[Numbered], None, None]:
+        """Those of some documents that are packed, run by run."""
+        for shelf, rows in self._connection.execute(_SHELVES_WITH_MANY, (json.dumps(wanted),)):
+            runs: dict[Run, list[int]] = {}
+            for row in json.loads(rows):
+                runs.setdefault(run_with(shelf, row), []).append(row)
+            for run, held in runs.items():
+                opened = open_run(self._codec, run)
+                there = [row for row in sorted(held) if row in opened.places]
+                yield list(zip(there, opened.some(self._codec, there), strict=True))
 
     def text(self, row: int) -> str:
         """A document's text. Raises: KeyError: there is no such document."""
         text = self._kept.get(row)
         if text is not None:
             return text
-        if not self._in_run(row):
-            found = self._connection.execute(
-                "SELECT doc, texts FROM body WHERE doc <= ? ORDER BY doc DESC LIMIT 1", (row,)
-            ).fetchone()
-            if found is None:
-                raise KeyError(row)
-            self._run_first, self._run = found[0], self._codec.unpack(found[1])
-            if row - self._run_first >= len(self._run):
-                raise KeyError(row)
-        return self._run[row - self._run_first]
+        if row in self._run:
+            return self._run[row]
+        if row in self._opened.places:  # a second one of this run: now all of it
+            self._run = self._opened.all(self._codec)
+            return self._run[row]
+        found = self._connection.execute(_NEW_WITH, (row,)).fetchone()
+        if found is not None:
+            self._run = dict(enumerate(self._codec.unpack(found[1]), found[0]))
+            return self._run[row]
+        found = self._connection.execute(_SHELF_WITH, (row,)).fetchone()
+        if found is None:
+            raise KeyError(row)
+        self._opened = open_run(self._codec, run_with(found[0], row))
+        return self._opened.some(self._codec, (row,))[0]
 
-    def _in_run(self, row: int) -> bool:
-        return 0 <= row - self._run_first < len(self._run)
+    def between(self, first: int, last: int) -> Iterator[Numbered]:
+        """Row ids and texts of the documents ``first``..``last``, in order."""
+        execute = self._connection.execute
+        new = execute(_NEW_BETWEEN, (first, last)).fetchall()
+        packed = execute(_SHELVES_BETWEEN, (first, last)).fetchall()
+        for row, text in merge(self._each_new(new), self._each_packed(packed, first, last)):
+            if first <= row <= last:
+                yield row, text
 
-    def between(self, first: int, last: int) -> Iterator[tuple[int, str]]:
-        """Row ids and texts of the documents ``first``..``last`` of one block, in order."""
-        rows = self._connection.execute(
-            "SELECT doc, texts FROM body WHERE doc BETWEEN"
-            " coalesce((SELECT max(doc) FROM body WHERE doc <= ?1), ?1) AND ?2 ORDER BY doc",
-            (first, last),
-        ).fetchall()
+    def _each_new(self, rows: Iterable[tuple[int, bytes]]) -> Iterator[Numbered]:
         for start, blob in rows:
-            for row, text in enumerate(self._codec.unpack(blob), start):
-                if first <= row <= last:
-                    yield row, text
+            yield from enumerate(self._codec.unpack(blob), start)
+
+    def _each_packed(self, rows: Iterable[tuple[bytes]], first: int, last: int) -> Iterator[Numbered]:
+        for (shelf,) in rows:
+            runs = runs_of(shelf)
+            for place, run in enumerate(runs):
+                ends_before = place + 1 < len(runs) and runs[place + 1].first <= first
+                if not ends_before and run.first <= last:
+                    yield from unpack_run(self._codec, run)
 
     def insert(self, runs: Sequence[BodyRun]) -> None:
         self._connection.executemany(
-            "INSERT INTO body VALUES(?, ?)", [(run.first, self._codec.pack(run.texts)) for run in runs]
+            "INSERT INTO body_new VALUES(?, ?, ?)",
+            [(run.first, run.first + len(run.texts) - 1, self._codec.pack(run.texts)) for run in runs],
         )
 
     def cut(self, first: int, last: int) -> None:
-        """Remove the documents ``first``..``last``; ``last`` is the last one of its block."""
-        kept = self._connection.execute(
-            "SELECT doc FROM body WHERE doc < ? AND doc >= ? ORDER BY doc DESC LIMIT 1",
-            (first, first & ~BLOCK_MASK),
-        ).fetchone()
-        runs: list[BodyRun] = []
-        if kept is not None:
-            for row, text in self.between(kept[0], first - 1):
-                BodyRun.extend(runs, row, text)
-        low = first if kept is None else kept[0]
-        self._connection.execute("DELETE FROM body WHERE doc BETWEEN ? AND ?", (low, last))
-        self.insert(runs)
+        """Remove the documents ``first``..``last``; ``last`` is the last one of its block.
 
-    def join(self, block: int) -> None:
-        """Pack neighbouring small rows of one block together; what is full stays unread."""
-        low, high = block << BLOCK_BITS, block << BLOCK_BITS | BLOCK_MASK
-        rows = self._connection.execute(
-            "SELECT doc, length(texts) FROM body WHERE doc BETWEEN ? AND ? ORDER BY doc", (low, high)
-        ).fetchall()
-        small: list[int] = []
-        for doc, size in [*rows, (0, FULL_BYTES)]:
-            if size < FULL_BYTES:
-                small.append(doc)
-            elif len(small) > 1:
-                self._join_run(small)
-                small = []
-            else:
-                small = []
+        What was packed with them waits to be packed again: the least that can be done now.
+        """
+        execute = self._connection.execute
+        left: list[BodyRun] = []
+        found = execute(_NEW_WITH, (first,)).fetchone()
+        if found is not None:
+            for row, text in enumerate(self._codec.unpack(found[1]), found[0]):
+                if row < first:
+                    BodyRun.extend(left, row, text)
+            execute("DELETE FROM body_new WHERE doc = ?", (found[0],))
+        execute("DELETE FROM body_new WHERE doc BETWEEN ? AND ?", (first, last))
+        self._cut_shelves(first, last, left)
+        self.insert(left)
 
-    def _join_run(self, rows: list[int]) -> None:
-        runs: list[BodyRun] = []
-        for first in rows:
-            found = self._connection.execute("SELECT texts FROM body WHERE doc = ?", (first,)).fetchone()
-            for row, text in enumerate(self._codec.unpack(found[0]) if found else (), first):
-                BodyRun.extend(runs, row, text)
-        if len(runs) < len(rows):
-            self._connection.execute("DELETE FROM body WHERE doc BETWEEN ? AND ?", (rows[0], rows[-1]))
-            self.insert(runs)
+    def _cut_shelves(self, first: int, last: int, left: list[BodyRun]) -> None:
+        """Take the documents off their shelves. What shared a run with them goes to ``left``."""
+        execute = self._connection.execute
+        keys = [
+            key
+            for (key,) in execute(
+                f"SELECT doc FROM body WHERE {_FROM.format('body')} ORDER BY doc", (first, last)
+            ).fetchall()
+        ]
+        for key in dict.fromkeys((*keys[:1], *keys[-1:])):  # no other shelf holds anything else
+            ((shelf,),) = execute("SELECT texts FROM body WHERE doc = ?", (key,)).fetchall()
+            runs = runs_of(shelf)
+            kept = [run for run in runs if self._stays(run, first, last, left)]
+            if len(kept) < len(runs):
+                execute("DELETE FROM body WHERE doc = ?", (key,))
+                self._connection.executemany("INSERT INTO body VALUES(?, ?)", shelves(kept))
+        for key in keys[1:-1]:
+            execute("DELETE FROM body WHERE doc = ?", (key,))
+
+    def _stays(self, run: Run, first: int, last: int, left: list[BodyRun]) -> bool:
+        """Whether a run holds none of the documents ``first``..``last``."""
+        if run.first > last:
+            return True
+        documents = unpack_run(self._codec, run)
+        if documents[-1][0] < first or not any(first <= row <= last for row, _ in documents):
+            return True
+        for row, text in documents:
+            if not first <= row <= last:
+                BodyRun.extend(left, row, text)
+        return False

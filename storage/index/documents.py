@@ -19,6 +19,7 @@ from ..sqlite import Connection
 from ..text_codec import TextCodec
 from .bodies import Bodies, BodyRun
 from .engine_order import length_token
+from .packing import Packing
 from .repeats import repeated
 from .repeats_later import RepeatsLater
 from .rows import from_sql, to_sql
@@ -69,6 +70,7 @@ class DocumentStore:
         self.most_flushed = 0
         """Most documents written at once since whoever reads this set it to 0."""
         self.bodies = Bodies(connection, codec)
+        self.packing = Packing(connection, codec)
         self.spans = Spans(connection, self.bodies)
         self.repeats_later = RepeatsLater(connection, self.bodies)
         self.is_bulk = False
@@ -185,7 +187,6 @@ class DocumentStore:
         self.spans.insert(self._new_spans)
         many("INSERT OR REPLACE INTO repeats VALUES(?, ?)", self._repeats)
         self.repeats_later.add(sorted(self._without_repeats))
-        self.spans.note_rows(run.first >> BLOCK_BITS for run in self._runs)
         self._clear()
 
     def reclassify(self, sid: int, surfaces: Mapping[int, Surface]) -> None:

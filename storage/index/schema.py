@@ -13,7 +13,7 @@ from ...protocol.tokens import TOKENS_VERSION
 from .. import sqlite
 from ..sqlite import Connection
 
-INDEX_VERSION: Final = 8
+INDEX_VERSION: Final = 9
 """Raised with every change of tables or of what is stored in them. TOKENS_VERSION is checked apart."""
 
 BLOCK_BITS: Final = 12
@@ -53,6 +53,8 @@ _STATEMENTS: Final = (
     # what an ordinary search sees
     """CREATE TABLE doc(doc INTEGER PRIMARY KEY, seq INT NOT NULL, time INT NOT NULL, type INT NOT NULL,
         surface INT NOT NULL, search INT NOT NULL, prompt INT NOT NULL, chars INT NOT NULL)""",
+    # Texts as they were written, ``doc`` to ``last``, until they are packed together. See bodies, shelves.
+    "CREATE TABLE body_new(doc INTEGER PRIMARY KEY, last INT NOT NULL, texts BLOB NOT NULL)",
     "CREATE TABLE body(doc INTEGER PRIMARY KEY, texts BLOB NOT NULL)",
     "CREATE TABLE skeleton(sid INT NOT NULL, seq INT NOT NULL, rows BLOB NOT NULL, PRIMARY KEY(sid, seq))"
     " WITHOUT ROWID",
@@ -86,6 +88,7 @@ INDEX_TABLES: Final = frozenset(
         "type",
         "doc",
         "body",
+        "body_new",
         "skeleton",
         "span_end",
         "span_word",

@@ -13,7 +13,7 @@ The row id is that of the first document, negative for documents that ordinary s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 import attrs
@@ -260,26 +260,16 @@ class Spans:
         self._connection.executemany("INSERT OR REPLACE INTO repeats VALUES(?, ?)", repeats)
 
     def _join_step(self) -> bool:
-        """Join the small rows of one block, and its text copies. True while another block waits."""
+        """Join the small rows of one block. True while another block waits."""
         if self._loose is None:
-            counted = "SELECT doc >> 12, count(*) FROM body GROUP BY 1"
+            counted = f"SELECT abs(doc) >> {BLOCK_BITS}, count(*) FROM span_end GROUP BY 1"
             self._loose = dict(self._connection.execute(counted).fetchall())
-            counted = "SELECT abs(doc) >> 12, count(*) FROM span_end GROUP BY 1"
-            for block, count in self._connection.execute(counted).fetchall():
-                self._loose[block] = max(count, self._loose.get(block, 0))
         waiting = [block for block, count in self._loose.items() if count > LOOSE_ROWS_MAX]
         if not waiting:
             return False
-        self._bodies.join(waiting[0])
         self._join(waiting[0])
         del self._loose[waiting[0]]
         return len(waiting) > 1
-
-    def note_rows(self, blocks: Iterable[int]) -> None:
-        """Rows of text copies were added to these blocks."""
-        if self._loose is not None and not self.active:
-            for block in blocks:
-                self._loose[block] = self._loose.get(block, 0) + 1
 
     def _join(self, block: int) -> None:
         joined: list[SpanRow] = []

@@ -257,6 +257,7 @@ class Writer:
             with sqlite.transaction(self._connection):
                 more = self._documents.spans.step() or more
                 more = self._documents.repeats_later.step() or more
+                more = self._documents.packing.step() or more
         except BaseException:
             self._documents.forget_all()
             raise

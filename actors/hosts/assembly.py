@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 from typing import Final
 
-
 from ...storage.readers.registry import READERS
 from ...storage.sources.spec import (
     SourceList,

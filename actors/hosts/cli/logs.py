@@ -5,7 +5,6 @@ from __future__ import annotations
 import click
 
 from ....protocol.json_value import JSON
-from ..assembly import leave_out_source
 from . import show
 from .backend import Backend, refresh, run
 from .errors import EXIT_REFUSED, CommandError
@@ -41,6 +40,8 @@ def index(ctx: click.Context, sources: tuple[str, ...], full: bool) -> None:
 @click.pass_context
 def list_sources(ctx: click.Context, sources: tuple[str, ...], dropped: tuple[str, ...]) -> None:
     """Show which logs were found where, how much they hold, and what was skipped and why."""
+    from ..assembly import leave_out_source
+
     leaving = parse_dropped(dropped)
     data_dir = settings(ctx).data_dir.expanduser().absolute()
 

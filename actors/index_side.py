@@ -138,9 +138,14 @@ class IndexSide:
             if self._news:
                 await self._turn(self._thread, _nothing)
 
+    @property
+    def has_room(self) -> bool:
+        """Whether an append need not wait for the index."""
+        return self.waiting <= NEWS_MAX
+
     async def room(self) -> None:
         """Wait while too much waits for the index."""
-        while self.waiting > NEWS_MAX:
+        while not self.has_room:
             await self.take_in()
 
     # -- upkeep ----------------------------------------------------------------------------------

@@ -90,19 +90,27 @@ class Publishing:
     ) -> int:
         """Commit a batch; see ``WireService.append``."""
         session = self._owned(session_id, owner)
-        async with session.lock:
+        await _acquire(session.lock)
+        try:
             signal.raise_if_aborted()
             self._owned(session_id, owner)  # it may have been taken over while we waited
             if session.projection is None:
                 await self._rebuild(session)
-            stored = await self._stored(session, from_seq, from_seq + len(events) - 1)
             length = session.length
+            stored = (
+                await self._stored(session, from_seq, from_seq + len(events) - 1) if from_seq < length else []
+            )
+            heavy = _is_heavy(events)
             verdict, fresh = await _off_the_loop(
-                events, lambda: _judged(length, from_seq, events, _comparing(stored))
+                heavy, lambda: _judged(length, from_seq, events, _comparing(stored))
             )
             if fresh:
-                await self._commit(session, fresh)
+                await self._commit(session, fresh, heavy)
+            else:
+                await trio.lowlevel.checkpoint()
             return verdict.through_seq
+        finally:
+            session.lock.release()
 
     async def detach(self, session_id: str, owner: Owner) -> None:
         """End a live session if this connection still holds it."""
@@ -155,7 +163,8 @@ class Publishing:
         owner: Owner,
         signal: Signal,
     ) -> Attached:
-        given = await _off_the_loop(seed or (), lambda: _seed(seed or ()))
+        heavy = _is_heavy(seed or ())
+        given = await _off_the_loop(heavy, lambda: _seed(seed or ()))
         stored: JournalSession | None = None
         if self.journal:
             stored = await self._journaled(key, header, None if seed is None else given, signal)
@@ -164,7 +173,9 @@ class Publishing:
         session = await self._admit(key, header if stored is None else stored.header, owner, stored)
         try:
             if stored is None:
-                await self._commit(session, given if seed is None else with_seed_marker(given, time=now_ms()))
+                if seed is not None:
+                    given = with_seed_marker(given, time=now_ms())
+                await self._commit(session, given, heavy)
             else:
                 await self._rebuild(session)
                 await self._index_rest(session)
@@ -234,50 +245,56 @@ class Publishing:
         """Fold the stored log again: on attaching to a stored session, and after a failed commit."""
         events = await self._stored(session, 0, None)
         projection = Projection()
-        await _off_the_loop(events, lambda: projection.feed(events))
+        heavy = _is_heavy([event.data for event in events])
+        await _off_the_loop(heavy, lambda: projection.feed(events))
         session.projection, session.length = projection, 0
         session.committed(events)
 
     async def _index_rest(self, session: LiveSession) -> None:
         """Index what the journal holds and the index does not (a seed just stored, or a crash between)."""
-        state = self._state(session, session.length)
+        state = self._state(session, session.length, session.header, session.projection)
         await self.storage.write(lambda store: _catch_up(store, session.key, state))
 
-    async def _commit(self, session: LiveSession, events: Sequence[Event]) -> None:
-        """Store new events. Raises: WireError INVALID_EVENT when they break the surface (SPEC 2)."""
+    async def _commit(self, session: LiveSession, events: Sequence[Event], heavy: bool) -> None:
+        """Store new events. Raises: WireError INVALID_EVENT when they break the surface (SPEC 2).
+
+        Stored and known to be stored are one: nothing is awaited between them, and storing itself is not
+        cancellable.
+        """
         projection = session.projection
         assert projection is not None
         session.projection = None  # it runs ahead of the log until the commit is known
         change = await _off_the_loop(
-            events, lambda: projection.feed(events, skeleton=session.journal_sid is None)
+            heavy, lambda: projection.feed(events, skeleton=session.journal_sid is None)
         )
         if projection.broken is not None:
             raise WireError(WireCode.INVALID_EVENT, _surface_defect(events, projection.broken))
-        length = session.length + len(events)
-        state = _titled(self._state(session, length), projection)
-        news = News(session.key, session.sid, change, state)
-        with trio.CancelScope(shield=True):  # stored and known to be stored are one
-            try:
-                await self.storage.append(_batch(session, events), news)
-            except Exception:
-                if session.journal_sid is not None:  # a commit that failed may be on the disk all the same
-                    self.storage.mark_behind(session.key)
-                raise
-            session.projection = projection
-            if session.memory is not None:
-                session.memory.extend(events)
-            session.committed(events)
+        state = self._state(session, session.length + len(events), session.header, projection)
+        try:
+            await self.storage.append(_batch(session, events), News(session.key, session.sid, change, state))
+        except BaseException:
+            if session.journal_sid is not None:  # a commit that failed may be on the disk all the same
+                self.storage.mark_behind(session.key)
+            raise
+        session.projection = projection
+        if session.memory is not None:
+            session.memory.extend(events)
+        session.committed(events)
 
     def _state(
-        self, session: LiveSession | None, length: int, header: SessionHeader | None = None
+        self,
+        session: LiveSession | None,
+        length: int,
+        header: SessionHeader,
+        projection: Projection | None = None,
     ) -> SessionState:
-        header = session.header if session is not None else header
-        assert header is not None
+        """What the index is told of a session; its title is that of ``projection``."""
+        title, title_error = (None, None) if projection is None else projection.title()
         return SessionState(
             header=header,
             rank=JOURNAL_RANK if self.journal else LIVE_RANK,
-            title=None if session is None else session.title,
-            title_error=None if session is None else session.title_error,
+            title=title,
+            title_error=title_error,
             length=length,
             revision=str(length),
             inherited=header.seed_length or 0,
@@ -308,12 +325,23 @@ class Publishing:
         return session
 
 
-async def _off_the_loop(events: Sequence[JSON] | Sequence[Event], work: Callable[[], T]) -> T:
-    """Pure work over events, in a thread if they are many or large. Cancellation: as for a thread."""
-    payloads = (event.data if isinstance(event, Event) else event for event in events)
-    if len(events) > HEAVY_EVENTS or is_heavy(payloads):
-        return await trio.to_thread.run_sync(work)
-    return work()
+async def _acquire(lock: trio.Lock) -> None:
+    """Take a lock, without a pass of the loop if it is free. Cancellation: at once, the lock untaken."""
+    await trio.lowlevel.checkpoint_if_cancelled()
+    try:
+        lock.acquire_nowait()
+    except trio.WouldBlock:
+        await lock.acquire()
+
+
+def _is_heavy(events: Sequence[JSON]) -> bool:
+    """Whether the loop has better things to do than to go through these."""
+    return len(events) > HEAVY_EVENTS or is_heavy(events)
+
+
+async def _off_the_loop(heavy: bool, work: Callable[[], T]) -> T:
+    """Pure work, in a thread if it is heavy. Cancellation: as for a thread."""
+    return await trio.to_thread.run_sync(work) if heavy else work()
 
 
 def _judged(
@@ -379,11 +407,6 @@ def _batch(session: LiveSession, events: Sequence[Event]) -> Batch | None:
     if session.journal_sid is None:
         return None
     return Batch(sid=session.journal_sid, from_seq=session.length, events=events)
-
-
-def _titled(state: SessionState, projection: Projection) -> SessionState:
-    title, error = projection.title()
-    return attrs.evolve(state, title=title, title_error=error)
 
 
 def _catch_up(store: Store, key: SessionKey, state: SessionState) -> None:

@@ -82,13 +82,16 @@ class StorageActor:
         ``news``: what it changes in the index, which takes it in before the next search looks. ``batch``
         None: the session is kept nowhere else, and is in the index when this returns.
         Raises: JournalRefusal; QueryError PERSISTENCE_FAILED when it cannot be written (a full disk);
-            repeating is safe. Cancellation: awaited, then it goes on; it is stored or failed by then.
+            repeating is safe. Cancellation: none; it is stored or failed when this ends.
         """
         try:
             if batch is None:
-                await self._index.work(lambda store: put_news(store.index, [news]))
+                with trio.CancelScope(shield=True):  # bounded: one transaction, behind others
+                    await self._index.work(lambda store: put_news(store.index, [news]))
             else:
-                await self._index.room()
+                if not self._index.has_room:
+                    with trio.CancelScope(shield=True):  # bounded: what waits is taken in
+                        await self._index.room()
                 await self._journal.do(batch)
                 self._index.tell(news)
         except sqlite.Error as exc:
@@ -96,7 +99,6 @@ class StorageActor:
             raise QueryError(Code.PERSISTENCE_FAILED, "the store cannot be written") from exc
         self.writes += 1
         self.appends += 1
-        await trio.lowlevel.checkpoint_if_cancelled()
 
     def _commit(self, batches: Sequence[Batch]) -> list[outcome.Outcome[int]]:
         """In the journal's thread: one transaction for all, one outcome for each."""

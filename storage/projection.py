@@ -46,6 +46,9 @@ class Projection:
     length: int = 0
     last_time: int = 0
     broken: str | None = None
+    _titled: Event | None = attrs.field(default=None, init=False)
+    _title: tuple[Title | None, str | None] = attrs.field(default=(None, None), init=False)
+    """The title that ``_titled`` gives."""
 
     def feed(self, events: Sequence[Event], *, skeleton: bool = True) -> Change:
         """Take the next events. ``skeleton`` False: the events are kept elsewhere and can be read again.
@@ -83,7 +86,12 @@ class Projection:
 
     def title(self, reported: Title | None = None) -> tuple[Title | None, str | None]:
         """The title as of now; see ``title_of_log``."""
-        return title_of_log(self.titles.last, reported)
+        last = self.titles.last
+        if reported is not None:
+            return title_of_log(last, reported)
+        if last is not self._titled:
+            self._titled, self._title = last, title_of_log(last, None)
+        return self._title
 
 
 def title_of_log(last: Event | None, reported: Title | None) -> tuple[Title | None, str | None]:

@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 import trio
+import trio.testing
 
 from session_query import Caller, Code, QueryError, ServiceConfig, SessionSearchRequest, Signal, open_service
 from session_query.actors.live import LiveSession
 from session_query.actors.publishing import Publishing
+from session_query.protocol.wire.identity import EVERYTHING, Owner
 
 
 def _header(session_id: str = "s1", cwd: str | None = "/proj") -> dict[str, object]:
@@ -190,3 +192,33 @@ async def test_an_attach_that_is_cut_short_leaves_the_stored_session_as_it_was(
         (hit,) = (await service.search_sessions(SessionSearchRequest(query="milk"))).hits
         assert (hit.header.id, hit.live) == ("s1", False)
         assert (await service.attach(_header())).next_seq == 1
+
+
+async def test_an_append_is_cancelled_before_it_begins_or_not_at_all(tmp_path: Path) -> None:
+    owner = Owner(token_id="t", connection_id="c", role="operator", reach=EVERYTHING)
+    async with open_service(ServiceConfig(data_dir=tmp_path)) as service:
+        publishing = (await service.house()).publishing
+        await publishing.attach(_header(), None, owner, Signal())
+        for _ in range(2):  # a new event, and the same one again
+            with trio.testing.assert_checkpoints():
+                assert await publishing.append("s1", 0, [_prompt("kept")], owner, Signal()) == 0
+        with trio.CancelScope() as scope:
+            scope.cancel()
+            await publishing.append("s1", 1, [_prompt("never")], owner, Signal())
+        assert scope.cancelled_caught
+        with trio.CancelScope() as scope:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(_cancel, scope)
+                assert await publishing.append("s1", 1, [_prompt("stored")], owner, Signal()) == 1
+                live = publishing.live.owned("s1", owner)
+                assert live is not None
+                assert live.length == 2, "stored and known to be stored are one"
+        assert await publishing.append("s1", 2, [_prompt("next")], owner, Signal()) == 2
+        for words, count in (("kept", 1), ("never", 0), ("stored", 1), ("next", 1)):
+            page = await service.search_sessions(SessionSearchRequest(query=words))
+            assert len(page.hits) == count
+
+
+async def _cancel(scope: trio.CancelScope) -> None:
+    """Runs while the other one waits for its commit: a task that was just started goes first."""
+    scope.cancel()

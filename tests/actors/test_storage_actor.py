@@ -217,6 +217,8 @@ async def test_a_cancelled_append_is_stored_or_not_but_never_half(tmp_path: Path
                 scope.cancel()
                 nursery.start_soon(gate_opens_later, gate)
                 await session.append("alpha")
+                assert storage.statistics()["appended_unindexed"] == 1, "stored, and known to be stored"
+                await trio.lowlevel.checkpoint()
             assert scope.cancelled_caught
         assert await found(storage, "alpha") == [("s", 0)]
 

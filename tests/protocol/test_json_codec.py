@@ -7,9 +7,11 @@ import math
 
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from session_query.protocol.json_codec import (
     JsonError,
+    _defect,
     canonical_json,
     decode_json,
     deep_copy,
@@ -276,6 +278,31 @@ def test_cycles_are_refused_and_shared_parts_are_not() -> None:
     loop: list[JSON] = []
     loop.append({"a": loop})
     assert lossless_defect(loop) == "a cycle"
+
+
+_HOSTILE = st.sampled_from(
+    [math.nan, -0.0, 0.5, 1 << 14_100, 1 << 63, -(1 << 64), (1,), b"x", _Text("x"), object()]
+)
+_HOSTILE_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=3) | _HOSTILE,
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=2) | st.integers(), inner, max_size=3)
+    ),
+    max_leaves=12,
+)
+
+
+@given(_HOSTILE_VALUES)
+@settings(max_examples=200)
+def test_the_quick_look_and_the_close_one_agree(value: object) -> None:
+    assert lossless_defect(value) == _defect(value)
+
+
+@pytest.mark.parametrize("count", [9_999, 10_000, 10_001, 30_000])
+def test_values_too_large_for_the_quick_look_are_judged_alike(count: int) -> None:
+    values: list[object] = [[] for _ in range(count)]
+    assert lossless_defect(values) is None
+    assert lossless_defect([*values, [math.nan]]) == "a number that is not finite"
 
 
 @given(json_values)

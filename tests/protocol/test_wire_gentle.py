@@ -16,8 +16,8 @@ from session_query.protocol.wire import messages as m
 from session_query.protocol.wire.codec import ENCODINGS, SERVER_CODECS, Encoding, FrameError
 from session_query.protocol.wire.gentle import decode_gently, unpack_slowly
 from session_query.protocol.wire.limits import FRAME_VALUES, REQUEST_VALUES
-from support.json_values import json_values
 from support.wire_samples import CLIENT_SAMPLES
+from support.wire_values import json_values
 
 APPEND: dict[str, Any] = {"type": "append", "id": 1, "session_id": "s", "from_seq": 0}
 both_encodings = pytest.mark.parametrize("encoding", ENCODINGS)

@@ -12,7 +12,7 @@ from session_query.protocol.wire import gentle_encode
 from session_query.protocol.wire import messages as m
 from session_query.protocol.wire.codec import CLIENT_CODECS, ENCODINGS, SERVER_CODECS, Encoding
 from session_query.protocol.wire.gentle_encode import encode_gently
-from support.json_values import json_values
+from support.wire_values import json_values
 
 both_encodings = pytest.mark.parametrize("encoding", ENCODINGS)
 

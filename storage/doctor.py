@@ -25,9 +25,10 @@ from .journal import PUBLISHED, JournalDamaged
 from .readers.discovery import printable
 from .readers.seam import Reader
 from .sources.catalog_rows import path_of
-from .sources.locate import locate, read_located
+from .sources.locate import Located, locate, read_located
 from .sources.report import DamagedPlace, Skipped, report_losses
-from .sources.stamps import take_stamp, unpack_stamp
+from .sources.stamps import take_stamp
+from .sources.whereabouts import unpack_whereabouts
 from .sqlite import Connection, DatabaseError
 from .store import StoreReader
 
@@ -173,11 +174,13 @@ def check_samples(
 def unread_logs(connection: Connection) -> list[Skipped]:
     """Every log that could not be read, or that a walk passed over, with the reason."""
     units = connection.execute(
-        "SELECT path, problem, message FROM catalog_unit WHERE problem IS NOT NULL ORDER BY path"
+        "SELECT u.lies, r.root, u.problem, u.message FROM catalog_unit AS u"
+        " JOIN catalog_root AS r ON r.root_id = u.root_id WHERE u.problem IS NOT NULL"
     ).fetchall()
+    logs = sorted((unpack_whereabouts(row[0], path_of(row[1]), "").path, *row[2:]) for row in units)
     skipped = connection.execute("SELECT path, reason FROM catalog_skipped ORDER BY path").fetchall()
     return [
-        *(Skipped(path=printable(path_of(path)), reason=f"{what}: {why or ''}") for path, what, why in units),
+        *(Skipped(path=printable(path), reason=f"{what}: {why or ''}") for path, what, why in logs),
         *(Skipped(path=printable(path_of(path)), reason=reason) for path, reason in skipped),
     ]
 
@@ -207,22 +210,15 @@ def _events(reader: StoreReader, readers: Mapping[str, Reader], row: StoredSessi
             return None
         pages = reader.journal.read_all(stored.sid)
         return [event for page in pages for event in page][: row.state.length]
-    if not _is_as_indexed(reader.connection, row.sid):
+    if not _is_as_indexed(located):
         return None
     return read_located(readers[located.format], located)
 
 
-def _is_as_indexed(connection: Connection, sid: int) -> bool:
-    rows = connection.execute(
-        "SELECT u.stamp, u.files FROM catalog_session AS s JOIN catalog_unit AS u ON u.unit_id = s.unit_id"
-        " WHERE s.sid = ? AND s.owner",
-        (sid,),
-    ).fetchall()
-    located = locate(connection, sid)
-    stamp = unpack_stamp(rows[0][0]) if rows else None
-    if stamp is None or located is None:
+def _is_as_indexed(located: Located) -> bool:
+    if located.stamp is None:
         return False
-    return take_stamp(located.unit.files, time.time_ns()).files == stamp.files
+    return take_stamp(located.unit.files, time.time_ns()).files == located.stamp.files
 
 
 def _difference(found: Sequence[Document], expected: Sequence[Document]) -> str:

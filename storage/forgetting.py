@@ -60,9 +60,9 @@ class Forgetting:
             first = self.journal.read_event(stored.sid, 0)
         self.journal.bury(key.source, header, first, now_ms)
         with self.index.transaction():
+            self.sources.forget([row.sid for row in rows])
             for row in rows:
                 self.index.delete(row.sid)
-            self.sources.forget(header, {row.sid for row in rows})
         keys = {key, *(row.key for row in rows)}
         for one in sorted(keys, key=lambda one: (one.source, one.place)):
             self.journal.originals.forget(one)

@@ -120,6 +120,15 @@ def find(connection: Connection, key: SessionKey) -> StoredSession | None:
     return None if row is None else stored(row)
 
 
+def sid_of(connection: Connection, key: SessionKey) -> int | None:
+    """The number of the session with this key."""
+    row = connection.execute(
+        "SELECT sid FROM session WHERE source = ? AND place = ? AND id = ?",
+        (key.source, to_sql(key.place), to_sql(key.id)),
+    ).fetchone()
+    return None if row is None else int(row[0])
+
+
 def by_sid(connection: Connection, sid: int) -> StoredSession | None:
     """The session with this sid."""
     row = connection.execute(f"SELECT {COLUMNS} FROM session AS s WHERE s.sid = ?", (sid,)).fetchone()

@@ -14,19 +14,21 @@ from typing import Final
 
 from ...protocol.header import SessionHeader
 from ...protocol.outward import SessionKey
+from ..index import rows as index_rows
+from ..index.door import SessionState
+from ..index.rows import to_sql
 from ..readers.discovery import printable
 from ..readers.seam import Checkpoint, LogUnit, Loss, SkippedPath
-from ..sqlite import Connection, SqlValue
+from ..sqlite import Connection, Row, SqlValue
 from ..text_codec import TextCodec
 from .catalog_rows import (
-    SESSION_COLUMNS,
+    SESSION_ROWS,
     UNIT_COLUMNS,
     CatalogSession,
     Root,
     SessionNote,
     Unit,
-    blob,
-    pack_files,
+    flags_of,
     pack_note,
     path_blob,
     path_of,
@@ -35,11 +37,15 @@ from .catalog_rows import (
 )
 from .spec import SourceSpec
 from .stamps import pack_stamp
+from .whereabouts import Whereabouts
 
 LOSSES_KEPT: Final = 1000
 """Damaged places kept for each unit with offset and cause; a log of nothing but damage has millions."""
 
-_SESSION: Final = f"SELECT {SESSION_COLUMNS} FROM catalog_session"
+_IS_IT: Final = (
+    "number = ? AND unit_id = ? AND coalesce(id, (SELECT id FROM session WHERE sid = number), ?3) = ?3"
+)
+"""Whether a row is still a session's: a number known from an undone transaction may be another's."""
 
 
 class Catalog:
@@ -70,7 +76,7 @@ class Catalog:
             for row in rows
         }
         units = execute(f"SELECT {UNIT_COLUMNS} FROM catalog_unit").fetchall()
-        self.units = {row[0]: unit_of(row) for row in units}
+        self.units = {row[0]: unit_of(row, self.roots) for row in units}
         self._by_path, self._by_file = {}, {}
         for unit in self.units.values():
             self._enter(unit)
@@ -83,7 +89,7 @@ class Catalog:
             return None
         if unit_id in self.units:
             self._leave(self.units[unit_id])
-        unit = self.units[unit_id] = unit_of(rows[0])
+        unit = self.units[unit_id] = unit_of(rows[0], self.roots)
         self._enter(unit)
         return unit
 
@@ -146,12 +152,9 @@ class Catalog:
         path = str(found.path)
         files = tuple(path if file is found.path else str(file) for file in found.files)
         place = intern(root.place(found))
-        sql = (
-            "INSERT INTO catalog_unit(root_id, path, place, home, files) VALUES (?, ?, ?, ?, ?)"
-            " RETURNING unit_id"
-        )
-        parameters = (root.root_id, path_blob(path), blob(place), b"", pack_files(files, path))
-        ((unit_id,),) = self.connection.execute(sql, parameters).fetchall()
+        lies = root.pack(Whereabouts(path, place, place, files))
+        sql = "INSERT INTO catalog_unit(root_id, lies) VALUES (?, ?) RETURNING unit_id"
+        ((unit_id,),) = self.connection.execute(sql, (root.root_id, lies)).fetchall()
         unit = Unit(unit_id, root.root_id, path, place, place, files)
         self.units[unit_id] = unit
         self._enter(unit)
@@ -174,17 +177,13 @@ class Catalog:
 
     def _put_whereabouts(self, unit: Unit) -> None:
         self.connection.execute(
-            "UPDATE catalog_unit SET root_id = ?, path = ?, place = ?, home = ?, files = ?, gone = 0"
-            " WHERE unit_id = ?",
-            (
-                unit.root_id,
-                path_blob(unit.path),
-                blob(unit.place),
-                blob(unit.home) if unit.has_moved else b"",
-                pack_files(unit.files, unit.path),
-                unit.unit_id,
-            ),
+            "UPDATE catalog_unit SET root_id = ?, lies = ?, gone = 0 WHERE unit_id = ?",
+            (unit.root_id, self._lies(unit), unit.unit_id),
         )
+
+    def _lies(self, unit: Unit) -> bytes:
+        found = Whereabouts(unit.path, unit.place, unit.home, unit.files)
+        return self.roots[unit.root_id].pack(found)
 
     def drop_unit(self, unit: Unit) -> None:
         """Forget a unit; its sessions are the caller's affair."""
@@ -209,10 +208,10 @@ class Catalog:
             unit.files = tuple(files)
             self._enter(unit)
         self.connection.execute(
-            "UPDATE catalog_unit SET files = ?, stamp = ?, version = ?, epoch = ?, problem = ?, message = ?,"
+            "UPDATE catalog_unit SET lies = ?, stamp = ?, version = ?, epoch = ?, problem = ?, message = ?,"
             " gone = ?, read_ms = ? WHERE unit_id = ?",
             (
-                pack_files(unit.files, unit.path),
+                self._lies(unit),
                 stamp,
                 unit.version,
                 unit.epoch,
@@ -238,24 +237,24 @@ class Catalog:
         if restart:
             execute("DELETE FROM catalog_loss WHERE unit_id = ?", only)
             execute(
-                "UPDATE catalog_unit SET records = 0, held = 0, bytes = 0, tail_records = 0, tail_held = 0"
+                "UPDATE catalog_unit SET records = 0, lost = 0, bytes = 0, tail_records = 0, tail_lost = 0"
                 " WHERE unit_id = ?",
                 only,
             )
         else:
             execute("DELETE FROM catalog_loss WHERE unit_id = ? AND tail", only)
             execute(
-                "UPDATE catalog_unit SET records = records - tail_records, held = held - tail_held,"
-                " tail_records = 0, tail_held = 0 WHERE unit_id = ?",
+                "UPDATE catalog_unit SET records = records - tail_records, lost = lost - tail_lost,"
+                " tail_records = 0, tail_lost = 0 WHERE unit_id = ?",
                 only,
             )
 
     def count(self, unit: Unit, *, records: int, held: int, read_bytes: int, tail: bool) -> None:
         """Add up what a batch read; ``tail``: it is taken back by the next ``begin_read``."""
         self.connection.execute(
-            "UPDATE catalog_unit SET records = records + ?1, held = held + ?2, bytes = bytes + ?3,"
-            " tail_records = tail_records + ?1 * ?4, tail_held = tail_held + ?2 * ?4 WHERE unit_id = ?5",
-            (records, held, read_bytes, int(tail), unit.unit_id),
+            "UPDATE catalog_unit SET records = records + ?1, lost = lost + ?2, bytes = bytes + ?3,"
+            " tail_records = tail_records + ?1 * ?4, tail_lost = tail_lost + ?2 * ?4 WHERE unit_id = ?5",
+            (records, records - held, read_bytes, int(tail), unit.unit_id),
         )
 
     def add_losses(self, unit: Unit, losses: Sequence[Loss], *, tail: bool) -> None:
@@ -284,69 +283,101 @@ class Catalog:
 
     def lost_records(self, unit: Unit) -> int:
         """Damaged records of a unit: what was seen and not held."""
-        sql = "SELECT records - held FROM catalog_unit WHERE unit_id = ?"
+        sql = "SELECT lost FROM catalog_unit WHERE unit_id = ?"
         ((lost,),) = self.connection.execute(sql, (unit.unit_id,)).fetchall()
         return int(lost)
 
     def sessions_of(self, unit: Unit, format_name: str) -> dict[str, CatalogSession]:
         """The sessions a unit told, by id."""
-        rows = self.connection.execute(f"{_SESSION} WHERE unit_id = ?", (unit.unit_id,)).fetchall()
-        found = [session_of(format_name, row, self._codec) for row in rows]
-        return {session.key.id: session for session in found}
+        rows = self.connection.execute(f"{SESSION_ROWS} WHERE c.unit_id = ?", (unit.unit_id,)).fetchall()
+        found = [session_of(format_name, unit.place, row, self._codec) for row in rows]
+        return {session.key.id: session for session in found if session is not None}
 
     def tellers(self, key: SessionKey) -> list[CatalogSession]:
         """Every row of a session, whatever unit tells it, of units that are not gone."""
-        rows = self.connection.execute(
-            f"{_SESSION} WHERE id = ? AND place = ?", (blob(key.id), blob(key.place))
-        ).fetchall()
-        return [
-            session_of(key.source, row, self._codec)
-            for row in rows
-            if self._format_of(row[0]) == key.source and not self.units[row[0]].gone
-        ]
+        return [session for session in self._with_key(key) if not self.units[session.unit_id].gone]
 
-    def put_session(self, session: CatalogSession) -> None:
-        """Store one session's row."""
+    def _with_key(self, key: SessionKey) -> list[CatalogSession]:
+        session_id = to_sql(key.id)
+        rows: list[Row] = []
+        sid = index_rows.sid_of(self.connection, key)
+        if sid is not None:
+            rows += self.connection.execute(f"{SESSION_ROWS} WHERE c.number = ?", (sid,)).fetchall()
+        rows += self.connection.execute(f"{SESSION_ROWS} WHERE c.id = ?", (session_id,)).fetchall()
+        found: list[CatalogSession] = []
+        for row in rows:
+            unit = self.units.get(row[1])
+            if unit is not None and unit.place == key.place and self._format_of(unit) == key.source:
+                session = session_of(key.source, unit.place, row, self._codec)
+                found += [] if session is None else [session]
+        return found
+
+    def put_session(self, session: CatalogSession, known: SessionState | None = None) -> None:
+        """Store one session's row. ``known``: what the index has just been given for its ``sid``."""
+        if session.sid is None:
+            known = None
+        elif known is None:
+            stored = index_rows.by_sid(self.connection, session.sid)
+            known = None if stored is None else stored.state
+        number = session.sid if session.sid is not None else self._number_outside(session)
+        if session.number is not None and session.number != number:
+            self.drop_session(session)
+        session.number = number
+        flags = flags_of(session, known)
+        note = pack_note(session.note, flags, known)
         self.connection.execute(
-            "INSERT OR REPLACE INTO catalog_session VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT OR REPLACE INTO catalog_session VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
+                number,
                 session.unit_id,
-                blob(session.key.place),
-                blob(session.key.id),
-                session.sid,
-                int(session.owner),
-                int(session.forgotten),
+                flags,
                 session.epoch,
                 session.length,
-                session.settled,
+                session.length - session.settled,
                 session.last_time,
                 session.serial,
-                self._codec.pack_bytes(pack_note(session.note)),
+                to_sql(session.key.id) if number < 0 else None,
+                self._codec.pack_bytes(note) if note else None,
             ),
         )
 
-    def forget(self, session_id: str, sids: Collection[int]) -> list[int]:
-        """Mark the sessions with these numbers as forgotten, without a word of them. Returns their units."""
-        sql = f"{_SESSION} WHERE id = ? AND sid IS NOT NULL"
-        rows = self.connection.execute(sql, (blob(session_id),)).fetchall()
-        found = [
-            session_of(self._format_of(row[0]) or "", row, self._codec) for row in rows if row[3] in sids
-        ]
-        for session in found:
+    def _number_outside(self, session: CatalogSession) -> int:
+        """The number of a row that the index has no session for: below zero."""
+        execute = self.connection.execute
+        if session.number is not None and session.number < 0:
+            sql = f"SELECT 1 FROM catalog_session WHERE {_IS_IT}"
+            if execute(sql, self._identity(session)).fetchall():
+                return session.number
+        ((lowest,),) = execute("SELECT min(number) FROM catalog_session").fetchall()
+        return min(0, lowest or 0) - 1
+
+    def forget(self, sids: Collection[int]) -> list[int]:
+        """Mark the sessions with these numbers as forgotten, without a word of them. Returns their units.
+
+        Called before the index gives them up. Whatever other logs of their folders tell of them goes too.
+        """
+        found: dict[int, CatalogSession] = {}
+        for sid in sids:
+            stored = index_rows.by_sid(self.connection, sid)
+            tellers = [] if stored is None else self._with_key(stored.key)
+            found |= {session.unit_id: session for session in tellers}
+        for session in found.values():
             header = session.note.header
             session.note = SessionNote(header=SessionHeader(id=header.id, created_at=header.created_at))
             session.forgotten, session.sid = True, None
             self.put_session(session)
-        return [session.unit_id for session in found]
+        return list(found)
 
     def drop_session(self, session: CatalogSession) -> None:
         """Forget one session's row."""
-        sql = "DELETE FROM catalog_session WHERE unit_id = ? AND id = ?"
-        self.connection.execute(sql, (session.unit_id, blob(session.key.id)))
+        self.connection.execute(f"DELETE FROM catalog_session WHERE {_IS_IT}", self._identity(session))
 
-    def _format_of(self, unit_id: int) -> str | None:
-        unit = self.units.get(unit_id)
-        root = None if unit is None else self.roots.get(unit.root_id)
+    @staticmethod
+    def _identity(session: CatalogSession) -> tuple[SqlValue, ...]:
+        return session.number, session.unit_id, to_sql(session.key.id)
+
+    def _format_of(self, unit: Unit) -> str | None:
+        root = self.roots.get(unit.root_id)
         return None if root is None else root.spec.format
 
     def _enter(self, unit: Unit) -> None:

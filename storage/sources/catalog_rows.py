@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from sys import intern
 from typing import Final, cast
@@ -18,11 +18,14 @@ from ...protocol.json_value import JSON
 from ...protocol.outward import SessionKey
 from ...protocol.records import Title
 from ...protocol.titles import TITLE
+from ..index import rows as index_rows
+from ..index.door import SessionState
 from ..readers.seam import LogUnit
 from ..sqlite import Row
 from ..text_codec import TextCodec
 from .spec import SourceSpec
 from .stamps import Stamp, unpack_stamp
+from .whereabouts import Whereabouts, pack_whereabouts, unpack_whereabouts
 
 
 @attrs.define(eq=False)
@@ -38,6 +41,11 @@ class Root:
     walked_ms: int = 0
     missing: bool = False
 
+    @property
+    def top(self) -> str:
+        """The root's path."""
+        return str(self.spec.root)
+
     def place(self, unit: LogUnit) -> str:
         """The place of a unit's sessions: its folder, behind the root's own name if it is not the first."""
         return f"{self.label}/{unit.place}" if self.label else unit.place
@@ -45,6 +53,10 @@ class Root:
     def reader_place(self, unit: Unit) -> str:
         """The place as the reader knows it."""
         return unit.place.removeprefix(f"{self.label}/") if self.label else unit.place
+
+    def pack(self, found: Whereabouts) -> bytes:
+        """Where a log of this root lies, as it is kept."""
+        return pack_whereabouts(found, self.top, self.label)
 
 
 @attrs.define(eq=False)
@@ -103,6 +115,7 @@ class SessionNote:
 class CatalogSession:
     """One session of one unit. ``sid``: its number in the index, None if it is not there.
 
+    Only the unit that tells a session (``owner``) has its ``sid``. ``number``: of the row it was read from.
     ``serial`` grows with every change of what is told; with the unit it makes the revision (SPEC 1.9.1).
     """
 
@@ -117,28 +130,41 @@ class CatalogSession:
     settled: int = 0
     last_time: int = 0
     serial: int = 0
+    number: int | None = None
 
 
-UNIT_COLUMNS: Final = (
-    "unit_id, root_id, path, place, home, files, stamp, version, epoch, problem, message, gone"
+UNIT_COLUMNS: Final = "unit_id, root_id, lies, stamp, version, epoch, problem, message, gone"
+_COLUMNS: Final = (
+    "c.number, c.unit_id, c.flags, c.epoch, c.length, c.tail, c.last_time, c.serial, c.id, c.note"
 )
-SESSION_COLUMNS: Final = (
-    "unit_id, place, id, sid, owner, forgotten, epoch, length, settled, last_time, serial, state"
+SESSION_ROWS: Final = (
+    f"SELECT {_COLUMNS}, {index_rows.COLUMNS} FROM catalog_session AS c"
+    " LEFT JOIN session AS s ON s.sid = c.number"
 )
+_OWN_COLUMNS: Final = _COLUMNS.count(",") + 1
+
+# Flags of a session's row: what of it is in the index, and not here.
+_OWNER: Final = 1
+_FORGOTTEN: Final = 2
+_TITLED: Final = 4  # the title reported is the index's
+_TITLE_EVENT: Final = 8  # the title event says what the index's title does, and no more
+_SETTLED_TITLE: Final = 16  # the settled title event is the title event
 
 
-def unit_of(row: Row) -> Unit:
+def unit_of(row: Row, roots: Mapping[int, Root]) -> Unit:
     """A row of ``UNIT_COLUMNS``."""
-    unit_id, root_id, path, place, home, files, stamp, version, epoch, problem, message, gone = row
+    unit_id, root_id, lies, stamp, version, epoch, problem, message, gone = row
+    root = roots[root_id]
+    found = unpack_whereabouts(lies, root.top, root.label)
     # a hundred thousand units are held at once: what is equal is one object
-    log, lies_in = path_of(path), intern(text_of(place))
+    place = intern(found.place)
     return Unit(
         unit_id,
         root_id,
-        log,
-        lies_in,
-        intern(text_of(home)) if home else lies_in,
-        tuple(log if file == log else file for file in unpack_files(files, path)),
+        found.path,
+        place,
+        place if found.home == place else intern(found.home),
+        found.files,
         unpack_stamp(stamp),
         version,
         epoch,
@@ -148,67 +174,104 @@ def unit_of(row: Row) -> Unit:
     )
 
 
-def session_of(format_name: str, row: Row, codec: TextCodec) -> CatalogSession:
-    """A row of ``SESSION_COLUMNS`` of a unit of this format."""
-    unit_id, place, id_, sid, owner, forgotten, epoch, length, settled, last_time, serial, state = row
+def session_of(format_name: str, place: str, row: Row, codec: TextCodec) -> CatalogSession | None:
+    """A row of ``SESSION_ROWS`` of a unit of this format and place; None if the index no longer has it."""
+    number, unit_id, flags, epoch, length, tail, last_time, serial, id_, note = row[:_OWN_COLUMNS]
+    known = None
+    if number > 0:
+        if row[_OWN_COLUMNS] is None:
+            return None
+        known = index_rows.stored(row[_OWN_COLUMNS:]).state
+    session_id = index_rows.from_sql(id_) if known is None else known.header.id
+    packed = b"" if note is None else codec.unpack_bytes(note)
     return CatalogSession(
         unit_id=unit_id,
-        key=SessionKey(format_name, text_of(place), text_of(id_)),
-        note=unpack_note(codec.unpack_bytes(state), text_of(id_)),
-        sid=sid,
-        owner=bool(owner),
-        forgotten=bool(forgotten),
+        key=SessionKey(format_name, place, session_id),
+        note=unpack_note(packed, flags, session_id, known),
+        sid=number if number > 0 else None,
+        owner=bool(flags & _OWNER),
+        forgotten=bool(flags & _FORGOTTEN),
         epoch=epoch,
         length=length,
-        settled=settled,
+        settled=length - tail,
         last_time=last_time,
         serial=serial,
+        number=number,
     )
 
 
-def pack_note(note: SessionNote) -> bytes:
-    """A note as it is kept, without the session's id; any depth, lone surrogates included."""
-    title = note.reported
-    header = {
-        name: value for name, value in attrs.asdict(note.header).items() if value is not None and name != "id"
-    }
-    value: dict[str, JSON] = {"header": header}
-    for name, event in (("title_event", note.title_event), ("settled_title", note.settled_title)):
-        if event is not None:
-            value[name] = [event.seq, event.time, event.data]
+def flags_of(session: CatalogSession, known: SessionState | None) -> int:
+    """What need not be kept of a session whose state the index has, and how it stands."""
+    note, title = session.note, None if known is None else known.title
+    flags = _OWNER * session.owner | _FORGOTTEN * session.forgotten
     if title is not None:
-        value["reported"] = [title.title, list(title.message_seqs), title.source, title.seq, title.time]
-    if note.calls:
-        value["calls"] = list(note.calls)
-    if note.notes:
-        value["notes"] = list(note.notes)
-    if note.inherited:
-        value["inherited"] = note.inherited
-    if note.broken is not None:
-        value["broken"] = note.broken
-    if note.losses:
-        value["losses"] = note.losses
-    if note.digest is not None:
-        value["digest"] = note.digest.hex()
-    return encode_json(value)
+        flags |= _TITLED * (note.reported == title)
+        flags |= _TITLE_EVENT * (note.title_event is not None and note.title_event == _plain(title))
+    return flags | _SETTLED_TITLE * (note.title_event is not None and note.title_event == note.settled_title)
 
 
-def unpack_note(packed: bytes, session_id: str) -> SessionNote:
+def pack_note(note: SessionNote, flags: int, known: SessionState | None) -> bytes:
+    """What is kept of a note, empty for nothing; any depth, lone surrogates included."""
+    header: JSON = None
+    if known is None or known.header != note.header:
+        fields = attrs.asdict(note.header).items()
+        header = {name: value for name, value in fields if value is not None and name != "id"}
+    title = None if flags & _TITLED else note.reported
+    values: list[JSON] = [
+        header,
+        None if title is None else [title.title, [*title.message_seqs], title.source, title.seq, title.time],
+        None if flags & _TITLE_EVENT else _title_row(note.title_event),
+        None if flags & _SETTLED_TITLE else _title_row(note.settled_title),
+        [*note.calls],
+        [*note.notes],
+        note.inherited,
+        note.broken,
+        note.losses,
+        None if note.digest is None else note.digest.hex(),
+    ]
+    while values and not values[-1]:
+        values.pop()
+    return encode_json(values) if values else b""
+
+
+def unpack_note(packed: bytes, flags: int, session_id: str, known: SessionState | None) -> SessionNote:
     """What ``pack_note`` was given for this session."""
-    value = cast(dict[str, JSON], decode_json(packed))
-    header: dict[str, JSON] = {"id": session_id, **cast(dict[str, JSON], value["header"])}
+    values = cast(list[JSON], decode_json(packed)) if packed else []
+    values += [None] * (10 - len(values))
+    header, reported, title_event, settled, calls, notes, inherited, broken, losses, digest = values
+    title = None if known is None else known.title
+    event = _title_event(title_event)
+    if flags & _TITLE_EVENT and title is not None:
+        event = _plain(title)
+    if header is None:
+        assert known is not None, "a session outside the index has a header of its own"
+        told = known.header
+    else:
+        told = msgspec.convert({"id": session_id, **cast(dict[str, JSON], header)}, SessionHeader)
     return SessionNote(
-        header=msgspec.convert(header, SessionHeader),
-        title_event=_title_event(value.get("title_event")),
-        settled_title=_title_event(value.get("settled_title")),
-        reported=_title(value.get("reported")),
-        calls=tuple(cast(list[str], value.get("calls", []))),
-        inherited=cast(int, value.get("inherited", 0)),
-        notes=tuple(cast(list[str], value.get("notes", []))),
-        broken=cast(str | None, value.get("broken")),
-        losses=cast(int, value.get("losses", 0)),
-        digest=bytes.fromhex(digest) if isinstance(digest := value.get("digest"), str) else None,
+        header=told,
+        title_event=event,
+        settled_title=event if flags & _SETTLED_TITLE else _title_event(settled),
+        reported=title if flags & _TITLED else _title(reported),
+        calls=tuple(cast(list[str], calls or [])),
+        notes=tuple(cast(list[str], notes or [])),
+        inherited=cast(int, inherited or 0),
+        broken=cast(str | None, broken),
+        losses=cast(int, losses or 0),
+        digest=bytes.fromhex(digest) if isinstance(digest, str) else None,
     )
+
+
+def _plain(title: Title) -> Event | None:
+    """The event that a title stands in, if it holds nothing else."""
+    if title.seq is None:
+        return None
+    data: JSON = {"title": title.title, "messageSeqs": [*title.message_seqs], "source": title.source}
+    return Event(type=TITLE, seq=title.seq, time=title.time, data=data)
+
+
+def _title_row(event: Event | None) -> JSON:
+    return None if event is None else [event.seq, event.time, event.data]
 
 
 def _title_event(value: JSON) -> Event | None:
@@ -231,16 +294,6 @@ def _title(value: JSON) -> Title | None:
     )
 
 
-def blob(text: str) -> bytes:
-    """A place or an id as it is stored and compared."""
-    return text.encode("utf-8", "surrogatepass")
-
-
-def text_of(value: bytes) -> str:
-    """What ``blob`` was given."""
-    return value.decode("utf-8", "surrogatepass")
-
-
 def path_blob(path: str | Path) -> bytes:
     """A path as the file system's own bytes."""
     return os.fsencode(path)
@@ -249,16 +302,3 @@ def path_blob(path: str | Path) -> bytes:
 def path_of(value: bytes) -> str:
     """What ``path_blob`` was given."""
     return os.fsdecode(value)
-
-
-_decode_files: Final = msgspec.msgpack.Decoder(list[bytes]).decode
-
-
-def pack_files(files: Sequence[str], path: str) -> bytes:
-    """The files of a unit; empty for one that is a single file, its path."""
-    return b"" if tuple(files) == (path,) else msgspec.msgpack.encode([path_blob(file) for file in files])
-
-
-def unpack_files(packed: bytes, path: bytes) -> tuple[str, ...]:
-    """What ``pack_files`` was given, from two columns."""
-    return tuple(map(path_of, _decode_files(packed) if packed else (path,)))

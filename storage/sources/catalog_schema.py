@@ -10,34 +10,32 @@ from typing import Final
 
 from ..sqlite import Connection
 
-CATALOG_VERSION: Final = 3
+CATALOG_VERSION: Final = 4
 
 _STATEMENTS: Final = (
     "CREATE TABLE catalog_root(root_id INTEGER PRIMARY KEY AUTOINCREMENT, format TEXT NOT NULL,"
     " root BLOB NOT NULL, label TEXT NOT NULL, walked_ms INT NOT NULL DEFAULT 0,"
-    " missing INT NOT NULL DEFAULT 0, UNIQUE(format, root))",
+    " missing INT NOT NULL DEFAULT 0)",
+    # A root and path stand here once: all units are in memory. lies: see whereabouts.
     # offset, prefix, state: the checkpoint; NULL where the format is rewritten whole.
-    # place names its sessions and stays when it moves; home is the folder it lies in now, empty while that
-    # is the place. files: empty for a single file. A root and path stand here once: all units are in memory.
     # epoch counts restarts: sessions of an older epoch are gone when the read is through.
     # tail_*: what a last line without line feed counted for; it comes again with the next read.
     """CREATE TABLE catalog_unit(
-        unit_id INTEGER PRIMARY KEY AUTOINCREMENT, root_id INT NOT NULL, path BLOB NOT NULL,
-        place BLOB NOT NULL, home BLOB NOT NULL, files BLOB NOT NULL, stamp BLOB,
+        unit_id INTEGER PRIMARY KEY AUTOINCREMENT, root_id INT NOT NULL, lies BLOB NOT NULL, stamp BLOB,
         version INT NOT NULL DEFAULT 0,
         offset INT, prefix BLOB, state BLOB, epoch INT NOT NULL DEFAULT 0,
-        records INT NOT NULL DEFAULT 0, held INT NOT NULL DEFAULT 0, bytes INT NOT NULL DEFAULT 0,
-        tail_records INT NOT NULL DEFAULT 0, tail_held INT NOT NULL DEFAULT 0,
+        records INT NOT NULL DEFAULT 0, lost INT NOT NULL DEFAULT 0, bytes INT NOT NULL DEFAULT 0,
+        tail_records INT NOT NULL DEFAULT 0, tail_lost INT NOT NULL DEFAULT 0,
         problem TEXT, message TEXT, gone INT NOT NULL DEFAULT 0, read_ms INT NOT NULL DEFAULT 0)""",
-    # settled: events before the checkpoint; those from there on come again with the next read.
-    # owner 0: another log of the same folder tells this session; forgotten: it may not come back.
+    # number: the session's in the index, which has its id, header and title then; below zero for one that the
+    # index has not: told by another log of its folder as well, or forgotten. Such a row has its id itself.
+    # tail: events behind the checkpoint; they come again with the next read.
     """CREATE TABLE catalog_session(
-        unit_id INT NOT NULL, place BLOB NOT NULL, id BLOB NOT NULL, sid INT, owner INT NOT NULL,
-        forgotten INT NOT NULL, epoch INT NOT NULL, length INT NOT NULL, settled INT NOT NULL,
-        last_time INT NOT NULL, serial INT NOT NULL, state BLOB NOT NULL,
-        PRIMARY KEY(unit_id, id)) WITHOUT ROWID""",
-    "CREATE INDEX catalog_session_key ON catalog_session(id)",
-    "CREATE INDEX catalog_session_sid ON catalog_session(sid) WHERE sid IS NOT NULL",
+        number INTEGER PRIMARY KEY, unit_id INT NOT NULL, flags INT NOT NULL, epoch INT NOT NULL,
+        length INT NOT NULL, tail INT NOT NULL, last_time INT NOT NULL, serial INT NOT NULL,
+        id, note BLOB)""",
+    "CREATE INDEX catalog_session_unit ON catalog_session(unit_id)",
+    "CREATE INDEX catalog_session_id ON catalog_session(id) WHERE id IS NOT NULL",
     # at most LOSSES_KEPT rows a unit; further ones are only counted
     """CREATE TABLE catalog_loss(
         unit_id INT NOT NULL, number INT NOT NULL, path TEXT NOT NULL, offset INT NOT NULL,

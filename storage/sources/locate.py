@@ -4,28 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Final
 
 import attrs
 
 from ...protocol.event import Event
 from ...protocol.outward import SessionKey
+from ..index.rows import from_sql
 from ..readers.seam import LogUnit, Reader
 from ..sqlite import Connection
-from .catalog_rows import path_of, text_of, unpack_files
+from .catalog_rows import path_of
+from .stamps import Stamp, unpack_stamp
+from .whereabouts import unpack_whereabouts
 
-_BY_SID = """SELECT r.format, r.root, r.label, u.path, u.place, u.files, s.id, s.place
-    FROM catalog_session AS s JOIN catalog_unit AS u ON u.unit_id = s.unit_id
-    JOIN catalog_root AS r ON r.root_id = u.root_id
-    WHERE s.sid = ? AND s.owner AND NOT s.forgotten AND NOT u.gone"""
+_BY_SID: Final = """SELECT r.format, r.root, r.label, u.lies, u.stamp, s.id, s.place
+    FROM catalog_session AS c JOIN session AS s ON s.sid = c.number
+    JOIN catalog_unit AS u ON u.unit_id = c.unit_id JOIN catalog_root AS r ON r.root_id = u.root_id
+    WHERE c.number = ? AND NOT u.gone"""
 
 
 @attrs.frozen(kw_only=True)
 class Located:
-    """A session's log as a unit its reader takes, and the session's id within it."""
+    """A session's log as a unit its reader takes, and the session's id within it.
+
+    ``stamp``: how the log looked when it was read, None if it has to be read again.
+    """
 
     format: str
     key: SessionKey
     unit: LogUnit
+    stamp: Stamp | None
 
 
 def locate(connection: Connection, sid: int) -> Located | None:
@@ -33,15 +41,17 @@ def locate(connection: Connection, sid: int) -> Located | None:
     rows = connection.execute(_BY_SID, (sid,)).fetchall()
     if not rows:
         return None
-    name, root, label, path, place, files, id_, session_place = rows[0]
+    name, root, label, lies, stamp, id_, session_place = rows[0]
+    found = unpack_whereabouts(lies, path_of(root), label)
     unit = LogUnit(
         format=name,
         root=Path(path_of(root)),
-        path=Path(path_of(path)),
-        place=text_of(place).removeprefix(f"{label}/") if label else text_of(place),
-        files=tuple(map(Path, unpack_files(files, path))),
+        path=Path(found.path),
+        place=found.place.removeprefix(f"{label}/") if label else found.place,
+        files=tuple(map(Path, found.files)),
     )
-    return Located(format=name, key=SessionKey(name, text_of(session_place), text_of(id_)), unit=unit)
+    key = SessionKey(name, from_sql(session_place), from_sql(id_))
+    return Located(format=name, key=key, unit=unit, stamp=unpack_stamp(stamp))
 
 
 def read_located(

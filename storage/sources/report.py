@@ -11,14 +11,13 @@ from ..readers.discovery import printable
 from ..sqlite import Connection
 from .catalog_rows import path_of
 from .stamps import unpack_stamp
+from .whereabouts import unpack_whereabouts
 
 _ROOTS: Final = "SELECT root_id, format, root, missing, walked_ms FROM catalog_root ORDER BY root_id"
-_UNITS: Final = (
-    "SELECT root_id, path, stamp, records - held, bytes, problem, message, gone, read_ms FROM catalog_unit"
-)
+_UNITS: Final = "SELECT root_id, lies, stamp, lost, bytes, problem, message, gone, read_ms FROM catalog_unit"
 _SESSIONS: Final = (
     "SELECT u.root_id, count(*), coalesce(sum(s.length), 0) FROM catalog_session AS s"
-    " JOIN catalog_unit AS u ON u.unit_id = s.unit_id WHERE s.owner AND NOT s.forgotten GROUP BY u.root_id"
+    " JOIN catalog_unit AS u ON u.unit_id = s.unit_id WHERE s.number > 0 GROUP BY u.root_id"
 )
 _LOSSES: Final = (
     "SELECT path, offset, length, cause, records FROM catalog_loss ORDER BY unit_id, number LIMIT ?"
@@ -66,11 +65,13 @@ class DamagedPlace:
 
 def report_sources(connection: Connection, since_ms: int) -> list[SourceReport]:
     """Every source ever read, in the order they were added. ``since_ms``: what "read now" counts from."""
+    roots = connection.execute(_ROOTS).fetchall()
     reports = {
         row[0]: SourceReport(format=row[1], path=printable(path_of(row[2])), missing=bool(row[3]))
-        for row in connection.execute(_ROOTS).fetchall()
+        for row in roots
     }
-    for root_id, path, stamp, lost, size, problem, message, gone, read_ms in connection.execute(
+    tops = {row[0]: path_of(row[2]) for row in roots}
+    for root_id, lies, stamp, lost, size, problem, message, gone, read_ms in connection.execute(
         _UNITS
     ).fetchall():
         report = reports.get(root_id)
@@ -84,7 +85,7 @@ def report_sources(connection: Connection, since_ms: int) -> list[SourceReport]:
         if seen is not None and seen.newest_ns:
             report.changed_ms = max(report.changed_ms or 0, seen.newest_ns // 1_000_000)
         if problem is not None:
-            shown = printable(path_of(path))
+            shown = printable(unpack_whereabouts(lies, tops[root_id], "").path)
             report.skipped.append(Skipped(path=shown, reason=f"{problem}: {message or ''}".rstrip(": ")))
     for root_id, sessions, events in connection.execute(_SESSIONS).fetchall():
         if root_id in reports:

@@ -17,7 +17,6 @@ from typing import Final
 import attrs
 
 from ...protocol.event import Event
-from ...protocol.header import SessionHeader
 from ..index.door import IndexReader, IndexWriter
 from ..journal import Journal, JournalReader
 from ..readers.seam import Reader
@@ -88,13 +87,14 @@ class Sources:
         self.ingest.cool()
         return True
 
-    def forget(self, header: SessionHeader, sids: Collection[int]) -> None:
+    def forget(self, sids: Collection[int]) -> None:
         """Pass over these sessions from now on, inside the index writer's transaction (SPEC 16.10).
 
+        Called while the index still has them.
         What the catalog holds of their words goes: titles, notes, and checkpoints, whose state is the
         mapper's own.
         """
-        for unit_id in self.catalog.forget(header.id, sids):
+        for unit_id in self.catalog.forget(sids):
             unit = self.catalog.units.get(unit_id)
             if unit is not None:
                 self.catalog.put_checkpoint(unit, None)

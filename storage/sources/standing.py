@@ -35,12 +35,13 @@ class Standing:
 
     def put(self, unit: Unit, piece: Piece) -> None:
         """Apply one piece to the index and store its row."""
-        row = piece.row
+        row, known = piece.row, None
         if row.forgotten:
             self._remove(row)
         elif row.owner:
             cut = None if row.sid is None and piece.cut == 0 and not self._is_indexed(row.key) else piece.cut
-            sid = row.sid = self.writer.put_session(row.key, self.state(unit, row))
+            known = self.state(unit, row)
+            sid = row.sid = self.writer.put_session(row.key, known)
             if cut is not None:
                 self.writer.truncate(sid, cut)
             if row.note.broken is None:
@@ -48,7 +49,7 @@ class Standing:
                     self.writer.reclassify(sid, piece.restored)
                 for change in piece.changes:
                     change.apply(self.writer, sid)
-        self.catalog.put_session(row)
+        self.catalog.put_session(row, known)
 
     def state(self, unit: Unit, row: CatalogSession, *, gone: bool = False) -> SessionState:
         """What the index keeps of a session beside its events."""
@@ -89,8 +90,7 @@ class Standing:
             if row.owner and not row.forgotten:
                 changed, row.note.losses = row.note.losses != losses, losses
                 if changed or row.key.id not in put:
-                    row.sid = self.writer.put_session(row.key, self.state(unit, row))
-                    self.catalog.put_session(row)
+                    self._put(unit, row)
         for row in told:
             if unit not in again:  # else its sessions have just been dropped, to be told anew
                 again += self._contest(row.key)
@@ -157,8 +157,12 @@ class Standing:
                 row.note.broken = Code.PERSISTENCE_FAILED.value
                 row.note.digest = None
                 row.serial += 1
-                row.sid = self.writer.put_session(row.key, self.state(unit, row))
-                self.catalog.put_session(row)
+                self._put(unit, row)
+
+    def _put(self, unit: Unit, row: CatalogSession) -> None:
+        known = self.state(unit, row)
+        row.sid = self.writer.put_session(row.key, known)
+        self.catalog.put_session(row, known)
 
     def _vanish(self, unit: Unit, row: CatalogSession) -> list[Unit]:
         if row.forgotten or not row.owner or row.sid is None:
@@ -167,7 +171,7 @@ class Standing:
         rivals = [other for other in self.catalog.tellers(row.key) if other.unit_id != row.unit_id]
         if rivals:
             self.catalog.drop_session(row)
-            return self._hand_over(row, max(rivals, key=_claim))
+            return self._hand_over(row.sid, max(rivals, key=_claim))
         if self.journal is not None and self.journal.find(row.key) is not None:
             self.writer.put_session(row.key, self.state(unit, row, gone=True))
             return []
@@ -192,9 +196,9 @@ class Standing:
         owner = next((row for row in tellers if row.owner), None)
         if owner is None or owner is best or _claim(owner)[:2] == _claim(best)[:2]:
             return []
-        owner.owner = False
+        sid, owner.owner, owner.sid = owner.sid, False, None
         self.catalog.put_session(owner)
-        return self._hand_over(owner, best)
+        return self._hand_over(sid, best)
 
     def _make_way(self, key: SessionKey, moved: list[CatalogSession]) -> list[Unit]:
         """Of several that tell a session of one place, those that moved away from there tell another."""
@@ -202,11 +206,12 @@ class Standing:
         left = self.catalog.tellers(key)
         if left and not any(row.owner for row in left):
             heir = max(left, key=_claim)
-            again += self._hand_over(heir, heir)
+            again += self._hand_over(None, heir)
         return again
 
-    def _hand_over(self, before: CatalogSession, heir: CatalogSession) -> list[Unit]:
-        heir.owner, heir.sid = True, before.sid
+    def _hand_over(self, sid: int | None, heir: CatalogSession) -> list[Unit]:
+        """Let ``heir`` tell the session that the index has as ``sid``."""
+        heir.owner, heir.sid = True, sid
         heir.note.digest = None
         self.catalog.put_session(heir)
         unit = self.catalog.units[heir.unit_id]

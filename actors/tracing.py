@@ -26,16 +26,17 @@ from .live import LiveSession
 from .logs import DSH
 from .pool import Pool
 
-EVENTS_MAX: Final = 200_000
-"""Events of all kept relations together, some 100 bytes each."""
+WEIGHT_MAX: Final = 200_000
+"""Of all kept relations together, in events of some 35 bytes each."""
 
 
 @attrs.define(eq=False)
 class _Kept:
-    """One log's relations, and who may extend them now."""
+    """One log's relations, and who may extend them now. ``counted``: the weight they are kept with."""
 
     relations: Relations = attrs.field(factory=Relations)
     lock: trio.Lock = attrs.field(factory=trio.Lock)
+    counted: int = 0
 
 
 @attrs.define(eq=False)
@@ -45,7 +46,8 @@ class Tracing:
     corpus: Corpus
     pool: Pool
     _kept: OrderedDict[Hashable, _Kept] = attrs.field(factory=OrderedDict, init=False, repr=False)
-    _events: int = attrs.field(default=0, init=False)
+    weight: int = attrs.field(default=0, init=False)
+    """Of what is kept now, see ``WEIGHT_MAX``."""
 
     async def trace(self, shown: Shown, seq: object, signal: Signal) -> EventTrace:
         """The relations of one event (SPEC 7.2).
@@ -73,7 +75,7 @@ class Tracing:
                 try:
                     await self.pool.over_log(len(events), lambda: kept.relations.extend(events))
                 finally:
-                    self._keep(key, kept, len(kept.relations) - known)
+                    self._keep(key, kept)
             return kept.relations.trace(shown.header, seq)
 
     async def _of_stored(self, shown: Shown, row: StoredSession, seq: object, signal: Signal) -> EventTrace:
@@ -93,7 +95,7 @@ class Tracing:
             if (place := event_place(seq, len(events))) != events[place].seq:
                 raise QueryError(Code.EVENT_NOT_FOUND)
             await self.pool.over_log(len(events), lambda: kept.relations.extend(events))
-        self._keep(key, kept, len(kept.relations))
+        self._keep(key, kept)
         return kept.relations.trace(shown.header, seq)
 
     def _find(self, key: Hashable) -> _Kept | None:
@@ -102,15 +104,14 @@ class Tracing:
             self._kept.move_to_end(key)
         return kept
 
-    def _keep(self, key: Hashable, kept: _Kept, more: int) -> None:
-        """Keep relations that have grown by so many events, and let the least used go."""
+    def _keep(self, key: Hashable, kept: _Kept) -> None:
+        """Keep relations as they are now, and let the least used go."""
         before = self._kept.get(key)
-        if before is not kept:
-            self._events -= 0 if before is None else len(before.relations)
-            more = len(kept.relations)
+        self.weight -= 0 if before is None else before.counted
+        kept.counted = kept.relations.weight
         self._kept[key] = kept
         self._kept.move_to_end(key)
-        self._events += more
-        while self._events > EVENTS_MAX and self._kept:
+        self.weight += kept.counted
+        while self.weight > WEIGHT_MAX and self._kept:
             _, dropped = self._kept.popitem(last=False)
-            self._events -= len(dropped.relations)
+            self.weight -= dropped.counted

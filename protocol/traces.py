@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from array import array
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, MutableSequence, Sequence
 from sys import intern
-from typing import Protocol
+from typing import Final, Protocol
 
 import attrs
 from msgspec import UNSET
 
 from .errors import Code, QueryError
-from .event import Event, Surface
+from .event import SURFACES, Event
 from .header import SessionHeader
 from .json_value import whole
 from .records import EventRecord, EventTrace, Lineage, SessionRecord
@@ -134,26 +135,35 @@ def event_place(seq: object, length: int) -> int:
     raise QueryError(Code.EVENT_NOT_FOUND)
 
 
+_SURFACE_CODES: Final = {surface: code for code, surface in enumerate(SURFACES)}
+
+
 class Relations:
     """The relations of all events of one log, folded once and asked often; it grows with its log.
 
-    Costs some 100 bytes an event. ``compact``: see ``SurfaceFold``. An event that breaks the surface
-    leaves it as it was before that event.
+    Costs some 35 bytes an event and 200 for each relation. ``compact``: see ``SurfaceFold``. An event that
+    breaks the surface leaves it as it was before that event.
     """
 
     def __init__(self, *, compact: bool = True) -> None:
         self._fold = SurfaceFold(compact=compact)
         self._types: list[str] = []
-        self._times: list[int] = []
-        self._surfaces: list[Surface] = []
+        self._times: MutableSequence[int] = array("q") if compact else []  # a provider's may be any number
+        self._surfaces = bytearray()
         self._replaced: dict[int, tuple[int, ...]] = {}
         self._replaced_by: dict[int, int] = {}
         self._sources: dict[int, tuple[int, ...]] = {}
         self._derived: dict[int, list[int]] = {}
+        self._links = 0
 
     def __len__(self) -> int:
         """How many events were taken: the seq expected next."""
         return len(self._types)
+
+    @property
+    def weight(self) -> int:
+        """What is kept, in events: a relation (an event replaced, or cited) counts as six."""
+        return len(self) + 6 * self._links
 
     def extend(self, events: Iterable[Event]) -> None:
         """Take the next events. Raises: SurfaceError: the log breaks SPEC 2."""
@@ -169,7 +179,8 @@ class Relations:
         seq = event.seq
         self._types.append(intern(event.type))
         self._times.append(event.time)
-        self._surfaces.append(step.surface)
+        self._surfaces.append(_SURFACE_CODES[step.surface])
+        self._links += len(step.shadowed) + len(step.sources)
         if step.shadowed:
             self._replaced[seq] = step.shadowed
             self._replaced_by.update(dict.fromkeys(step.shadowed, seq))
@@ -193,7 +204,7 @@ class Relations:
                 seq=place,
                 type=self._types[place],
                 time=self._times[place],
-                surface="shadowed" if chain else self._surfaces[place],
+                surface="shadowed" if chain else SURFACES[self._surfaces[place]],
             ),
             replaced_by=chain[0] if chain else None,
             replacement_chain=tuple(chain),

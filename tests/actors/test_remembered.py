@@ -128,7 +128,7 @@ async def test_a_stored_log_that_came_back_and_grew_is_traced_anew() -> None:
 
 
 async def test_traces_of_many_logs_stay_within_their_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tracing, "EVENTS_MAX", 25)
+    monkeypatch.setattr(tracing, "WEIGHT_MAX", 25)
     async with open_service(ServiceConfig()) as service:
         for name in ("a", "b", "c", "d"):
             handle = await service.attach({"version": 0, "id": name, "createdAt": 5, "cwd": "/a"})
@@ -137,7 +137,7 @@ async def test_traces_of_many_logs_stay_within_their_bound(monkeypatch: pytest.M
         for name in ("a", "b", "c", "a", "d"):
             trace = await service.trace_event(CALLERS[0], name, 9, signal=Signal())
             assert trace.target.seq == 9
-            assert kept._events == sum(len(one.relations) for one in kept._kept.values()) <= 25
+            assert kept.weight == sum(one.relations.weight for one in kept._kept.values()) <= 25
         assert len(kept._kept) == 2
 
 

@@ -11,7 +11,7 @@ from session_query.protocol.errors import Code, QueryError
 from session_query.protocol.event import Event, Surface
 from session_query.protocol.header import SessionHeader
 from session_query.protocol.records import EventRecord, EventTrace
-from session_query.protocol.traces import Skeleton, trace_event, trace_skeleton
+from session_query.protocol.traces import Relations, Skeleton, trace_event, trace_skeleton
 from support.events import assistant, event, replace, tool_result, user
 
 HEADER = SessionHeader(id="s", created_at=0)
@@ -157,3 +157,10 @@ def test_traces_agree_with_the_model(events: list[Event], pick: int) -> None:
     assert list(trace.replaced_event_seqs) == replaced
     assert list(trace.source_event_seqs) == sources
     assert list(trace.derived_event_seqs) == derived
+
+
+def test_relations_weigh_what_they_keep() -> None:
+    relations = Relations()
+    relations.extend(LOG)
+    assert len(relations) == 9
+    assert relations.weight == 9 + 6 * (1 + 3 + 3)  # replaced and cited: by 3, by 4, by 8

@@ -15,6 +15,7 @@ from session_query.protocol.event import Event
 from session_query.protocol.json_value import JSON
 from session_query.protocol.surface import FoldStep, SurfaceError, SurfaceFold, fold
 from support.events import assistant, event, replace, text_block, tool_result, user
+from support.held import held_bytes
 from support.json_values import nested_list
 
 U01 = [user(0, "a"), user(1, "b")]
@@ -218,6 +219,12 @@ def test_other_bytes_are_no_state(state: bytes) -> None:
         SurfaceFold.restore(state)
 
 
+@pytest.mark.parametrize("node", [(1, "user/message", None), (-1, "user/message", None), (0, "x/log", None)])
+def test_no_fold_holds_such_a_node(node: tuple[int, str, bytes | None]) -> None:
+    with pytest.raises(ValueError, match="not the state"):
+        SurfaceFold.restore(msgspec.msgpack.encode((1, [node])))
+
+
 def test_a_skeleton_folds_without_data() -> None:
     folder = SurfaceFold()
     folder.append_skeleton(T0[0])
@@ -302,3 +309,23 @@ def test_a_long_log_costs_the_same_per_event() -> None:
     assert folder.nodes() == tuple(range(size, 2 * size))
     last = user(2 * size, op=replace(size, 2 * size - 1), sources=list(range(size, 2 * size)))
     assert folder.append(last).shadowed == tuple(range(size, 2 * size))
+
+
+def test_a_fold_that_is_kept_holds_bytes_and_no_objects() -> None:
+    """A live session keeps its own for as long as it lives: in objects it was some 250 bytes a surface event."""
+    folder, size = SurfaceFold(), 3_000
+    for seq in range(0, size, 3):
+        for each in (user(seq), assistant(seq + 1), tool_result(seq + 2, "c")):
+            folder.append(each)
+    assert held_bytes(folder) / size <= 32
+    for seq in range(size, 2 * size):
+        folder.append(user(seq, op=replace(seq - size, seq - size), sources=[seq - size]))
+    assert held_bytes(folder) / size <= 52
+
+
+def test_a_result_after_an_unknown_one_is_compared_again() -> None:
+    folder = SurfaceFold()
+    folder.append_skeleton(T0[0])
+    folder.append(tool_result(1, "c", op=replace(0, 0), sources=[0], is_error=True))
+    with pytest.raises(SurfaceError, match=r"^E18"):
+        folder.append(tool_result(2, "c", op=replace(1, 1), sources=[1]))

@@ -14,6 +14,13 @@ import trio
 
 SEND_PIECE_BYTES: Final = 32 * 1024
 """A send is cut into pieces so that a slow but living peer shows progress (32 KiB in 30 s is 1 KB/s)."""
+RECEIVE_BYTES_FIRST: Final = 16 * 1024
+"""What is asked for at first; four times as much after so much came, up to what the reader takes, else less.
+
+A socket is read into as many bytes as are asked for, and what did not come is given back as a hole that the
+next read of as many does not fit into. With 256 KiB each time, 90 connections left the heap of a service
+1.5 MiB longer every 10 s (50 runtimes appending), with the same 29 MiB in use.
+"""
 FAREWELL_S: Final = 1.0
 CLOSE_FRAME: Final = 0x88
 
@@ -37,6 +44,7 @@ class CountedStream(trio.abc.Stream):
     moved_at: float = attrs.field(factory=trio.current_time, init=False)
     sending: bool = attrs.field(default=False, init=False)
     broken: bool = attrs.field(default=False, init=False)
+    _asks_bytes: int = attrs.field(default=RECEIVE_BYTES_FIRST, init=False, repr=False)
     _closing: trio.Lock = attrs.field(factory=trio.Lock, init=False, repr=False)
     _turns: trio.lowlevel.ParkingLot = attrs.field(factory=trio.lowlevel.ParkingLot, init=False, repr=False)
     """The library's reading task (pongs, the close) and our writer send through here, frame after frame."""
@@ -77,11 +85,13 @@ class CountedStream(trio.abc.Stream):
 
     async def receive_some(self, max_bytes: int | None = None) -> bytes | bytearray:
         data: bytes | bytearray = b""
+        asked = self._asks_bytes if max_bytes is None else min(max_bytes, self._asks_bytes)
         try:
-            data = await self.stream.receive_some(max_bytes)
+            data = await self.stream.receive_some(asked)
         finally:
             if not data:
                 self.ended.set()
+        self._asks_bytes = max(RECEIVE_BYTES_FIRST, 4 * asked if len(data) == asked else asked // 4)
         self.received_bytes += len(data)
         self.heard_at = trio.current_time()
         if self.budget_bytes is not None and self.received_bytes > self.budget_bytes:

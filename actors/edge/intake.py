@@ -221,6 +221,8 @@ class Intake(trio.abc.Stream):
 
     async def _more(self) -> None:
         data: bytes | bytearray = b""
+        if self._at == len(self._buffer):
+            self._buffer, self._at = b"", 0  # nobody keeps what is done with for as long as a peer is silent
         self._reading = True
         try:
             data = await self.stream.receive_some(self.piece_bytes)
@@ -232,8 +234,8 @@ class Intake(trio.abc.Stream):
                 self._given.unpark_all()
         if not data:
             self.release()
-        elif self._at == len(self._buffer):
-            self._buffer, self._at = bytes(data), 0
+        elif not self._buffer:
+            self._buffer = bytes(data)
         else:
             self._buffer, self._at = self._buffer[self._at :] + data, 0
 

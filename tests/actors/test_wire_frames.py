@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import attrs
 import pytest
 import trio
 from wsproto.frame_protocol import FrameProtocol
 
-from session_query.actors.counted_stream import CLOSE_FRAME, CountedStream
+from session_query.actors.counted_stream import CLOSE_FRAME, RECEIVE_BYTES_FIRST, CountedStream
 from session_query.actors.edge.link import server_frame
 
 
@@ -90,3 +91,43 @@ async def test_nothing_follows_a_close_frame() -> None:
             await stream.send_all(b"late")
     assert slow.taken == close
     assert not stream.broken
+
+
+@attrs.define(eq=False)
+class Talking(Slow):
+    """A peer that has sent so much; it hands out what is asked for."""
+
+    waiting: int = 0
+    asked: list[int] = attrs.field(factory=list)
+
+    async def receive_some(self, max_bytes: int | None = None) -> bytes:
+        assert max_bytes is not None
+        self.asked.append(max_bytes)
+        size = min(self.waiting, max_bytes)
+        self.waiting -= size
+        return bytes(size)
+
+
+async def test_a_reader_asks_for_little_until_much_comes() -> None:
+    """What is asked for is set aside before anything comes; see ``RECEIVE_BYTES_FIRST``."""
+    most = 256 * 1024
+    peer = Talking(waiting=100)
+    stream = CountedStream(peer)
+    assert len(await stream.receive_some(most)) == 100
+    peer.waiting = 1_000_000
+    while peer.waiting:
+        await stream.receive_some(most)
+    for _ in range(4):
+        peer.waiting = 100
+        assert len(await stream.receive_some(most)) == 100
+    assert [size // 1024 for size in peer.asked] == [16, 16, 64, 256, 256, 256, 256, 64, 16, 16, 16]
+    assert stream.received_bytes == 1_000_500
+
+
+async def test_a_reader_is_never_given_more_than_it_takes() -> None:
+    peer = Talking(waiting=50)
+    stream = CountedStream(peer)
+    assert len(await stream.receive_some(10)) == 10
+    assert len(await stream.receive_some(1_000)) == 40
+    peer.waiting = 50_000
+    assert len(await stream.receive_some()) == RECEIVE_BYTES_FIRST

@@ -312,7 +312,7 @@ def test_a_long_log_costs_the_same_per_event() -> None:
 
 
 def test_a_fold_that_is_kept_holds_bytes_and_no_objects() -> None:
-    """A live session keeps its own for as long as it lives: in objects it was some 250 bytes a surface event."""
+    """A live session keeps its own for as long as it lives; in objects it was some 250 bytes an event."""
     folder, size = SurfaceFold(), 3_000
     for seq in range(0, size, 3):
         for each in (user(seq), assistant(seq + 1), tool_result(seq + 2, "c")):

@@ -58,9 +58,9 @@ READER_RANK: Final = 2
 
 CLEAN: Final = "journal-in-step"
 """Set while the store is closed in good order: the index then holds all that the journal holds."""
-SMALL_CACHE_KIB: Final = 4 * 1024
+SMALL_CACHE_KIB: Final = 1024
 """Page cache of connections that look things up by key; those that search have the usual one."""
-JOURNAL_CACHE_KIB: Final = 4 * 1024
+JOURNAL_CACHE_KIB: Final = 512
 """The journal is read by key and written at its end: its pages are hardly ever met again."""
 JOURNAL_OF_INDEX: Final = "journal"
 """Which journal the index was made with."""
@@ -377,7 +377,9 @@ def _open_rest(settings: StoreSettings, paths: _Paths, journal: Journal, stack: 
     forgetting = Forgetting(connection, index, reader, journal, sources)
     if not in_step:
         forgetting.finish()
+        sqlite.resize_cache(connection, sqlite.BULK_CACHE_KIB)  # it may be all there is
         caught = catch_up_all(journal, index, ranks)
+        sqlite.resize_cache(connection, sqlite.WRITER_CACHE_KIB)
         logger.info("the index caught up with %d events of the journal", caught)
     return Store(
         settings=settings,

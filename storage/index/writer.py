@@ -293,6 +293,7 @@ class Writer:
             self._connection.execute(f"INSERT INTO {table}({table}, rank) VALUES('hashsize', ?)", (size,))
         if not on:
             self._forget_words()
+        sqlite.resize_cache(self._connection, sqlite.BULK_CACHE_KIB if on else sqlite.WRITER_CACHE_KIB)
 
     def _forget_words(self) -> None:
         """Let the engine begin with a small table of the words that wait for a commit.

@@ -51,7 +51,6 @@ _DICTIONARY: Final = zstandard.ZstdCompressionDict(DICTIONARY, dict_type=zstanda
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(list[str]).decode
-_decode_stepped = msgspec.msgpack.Decoder(tuple[list[int], list[str]]).decode
 _decode_steps = msgspec.msgpack.Decoder(tuple[list[int], msgspec.Raw]).decode
 
 
@@ -77,6 +76,10 @@ class TextCodec:
         Making all 28 texts of a run and dropping them again takes as long as decompressing it.
         """
         return self.texts_at(self.unpack_bytes(blob), wanted)
+
+    def count_in(self, data: bytes) -> int:
+        """How many texts are in what is unpacked already."""
+        return _array_start(data)[0]
 
     def texts_in(self, data: bytes) -> list[str]:
         """All texts of what is unpacked already."""
@@ -105,12 +108,8 @@ class TextCodec:
             self._tight = _compressor(TIGHT_LEVEL, _TIGHT_BYTES)
         return _packed(self._tight, _encode((steps, [to_utf8_text(text) for text in texts])))
 
-    def unpack_stepped(self, blob: bytes) -> tuple[list[int], list[str]]:
-        """Return what ``pack_tightly`` was given."""
-        return _decode_stepped(self.unpack_bytes(blob))
-
     def unpack_steps(self, blob: bytes) -> tuple[list[int], bytes]:
-        """Return the steps alone, and what ``texts_at`` takes."""
+        """Return the steps that ``pack_tightly`` was given, and the texts as ``texts_at`` takes them."""
         steps, texts = _decode_steps(self.unpack_bytes(blob))
         return steps, bytes(texts)
 

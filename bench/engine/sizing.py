@@ -121,7 +121,7 @@ def _weigh(path: Path) -> dict[str, int]:
 def _drop(connection: Connection, tables: tuple[str, ...]) -> int:
     before = _free_bytes(connection)
     for table in tables:
-        connection.execute(f"DROP TABLE {table}")
+        connection.execute(f"DROP TABLE IF EXISTS {table}")
     return _free_bytes(connection) - before
 
 

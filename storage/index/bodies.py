@@ -79,7 +79,7 @@ class Bodies:
         self._kept.clear()
         self.kept_chars = 0
         self._run: dict[int, str] = {}
-        self._opened = OpenRun({}, b"")
+        self._opened = OpenRun((), b"")
 
     def load(self, wanted: Iterable[int]) -> None:
         """Unpack many documents at once: what is asked for next costs no statement.
@@ -121,7 +121,7 @@ class Bodies:
                 runs.setdefault(run_with(shelf, row), []).append(row)
             for run, held in runs.items():
                 opened = open_run(self._codec, run)
-                there = [row for row in sorted(held) if row in opened.places]
+                there = [row for row in sorted(held) if opened.holds(row)]
                 yield list(zip(there, opened.some(self._codec, there), strict=True))
 
     def text(self, row: int) -> str:
@@ -131,8 +131,9 @@ class Bodies:
             return text
         if row in self._run:
             return self._run[row]
-        if row in self._opened.places:  # a second one of this run: now all of it
-            self._run = self._opened.all(self._codec)
+        if self._opened.holds(row):  # a second one of this run: now all of it
+            opened = self._opened
+            self._run = dict(zip(opened.rows, opened.texts(self._codec), strict=True))
             return self._run[row]
         found = self._connection.execute(_NEW_WITH, (row,)).fetchone()
         if found is not None:
@@ -142,6 +143,8 @@ class Bodies:
         if found is None:
             raise KeyError(row)
         self._opened = open_run(self._codec, run_with(found[0], row))
+        if not self._opened.holds(row):
+            raise KeyError(row)
         return self._opened.some(self._codec, (row,))[0]
 
     def between(self, first: int, last: int) -> Iterator[Numbered]:

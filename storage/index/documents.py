@@ -7,24 +7,23 @@ would close the segment being built. Whoever reads the tables inside a transacti
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
 from typing import Final, TypeAlias
 
 import attrs
 
 from ...protocol.documents import Document
 from ...protocol.event import SURFACES, Surface
-from ...protocol.tokens import parts, prepare
+from ...protocol.tokens import parts, prepare, split_tokens
 from ..sqlite import Connection
 from ..text_codec import TextCodec
 from .bodies import Bodies, BodyRun
-from .engine_order import length_token
 from .packing import Packing
 from .repeats import repeated
 from .repeats_later import RepeatsLater
 from .rows import from_sql, to_sql
-from .schema import BLOCK_BITS, BLOCK_DOCUMENTS, BLOCK_MASK, SURFACE_NUMBERS, TAG
+from .schema import BLOCK_BITS, BLOCK_DOCUMENTS, BLOCK_MASK, SURFACE_NUMBERS
 from .spans import SpanRow, Spans
+from .tagging import Tagging, tags
 
 PENDING_CHARS_MAX: Final = 8_000_000
 """Text waiting in memory. Whole transactions of a first build stay below it."""
@@ -71,6 +70,7 @@ class DocumentStore:
         """Most documents written at once since whoever reads this set it to 0."""
         self.bodies = Bodies(connection, codec)
         self.packing = Packing(connection, codec)
+        self.tagging = Tagging(connection)
         self.spans = Spans(connection, self.bodies)
         self.repeats_later = RepeatsLater(connection, self.bodies)
         self.is_bulk = False
@@ -93,6 +93,7 @@ class DocumentStore:
         self._slots.clear()
         self._uncounted.clear()
         self.spans.forget()
+        self.tagging.forget()
 
     def slot(self, sid: int) -> Slot:
         """The allocation state of a session. Raises: KeyError: there is no such session."""
@@ -133,14 +134,14 @@ class DocumentStore:
         row_id = slot.row_id(number)
         text = document.text
         prepared = prepare(text)
-        pieces = " ".join(parts(prepared))
+        pieces = other_parts(prepared)
         kind, search = document.type, document.is_search
         self._docs.append(
             (row_id, document.seq, document.time, self._type(kind), SURFACE_NUMBERS[document.surface],
              int(search), int(kind == "user/message"), len(text))
         )  # fmt: skip
         BodyRun.extend(self._runs, row_id, text)
-        self._postings.append(posting(row_id, slot.ws, search, prepared, pieces, len(text)))
+        self._postings.append(self._posting(row_id, slot.ws, search, prepared, pieces, len(text)))
         if self.spans.active:
             self.spans.extend(self._new_spans, row_id, search, prepared, pieces)
             if self.is_bulk:
@@ -251,13 +252,20 @@ class DocumentStore:
         postings = []
         for row_id, text in self.bodies.between(first, last):
             prepared = prepare(text)
-            pieces = " ".join(parts(prepared))
-            postings.append(posting(row_id, ws, row_id in searches, prepared, pieces, len(text)))
+            pieces = other_parts(prepared)
+            postings.append(self._posting(row_id, ws, row_id in searches, prepared, pieces, len(text)))
         self._connection.executemany(_FTS_DELETE, postings)
         for table in ("doc", "repeats"):
             self._connection.execute(f"DELETE FROM {table} WHERE doc BETWEEN ? AND ?", (first, last))
         self.bodies.cut(first, last)
         self.repeats_later.cut(first)
+
+    def _posting(self, row_id: int, ws: int, search: bool, prepared: str, pieces: str, chars: int) -> Posting:
+        """What the full-text table is given for a document; to the letter the same when it is deleted."""
+        tag = tags(ws, chars) if row_id <= self.tagging.through else ""
+        return (
+            (row_id, "", tag, prepared, pieces) if search else (row_id, prepared, f"{tag} {pieces}", "", "")
+        )
 
     def store_counts(self, slot: Slot) -> None:
         """Write a session's document counts to its row."""
@@ -286,15 +294,13 @@ class DocumentStore:
             del self._slots[sid]
 
 
-def posting(row_id: int, ws: int, search: bool, prepared: str, pieces: str, chars: int) -> Posting:
-    """What the full-text table is given for a document; to the letter the same when it is deleted."""
-    tag = _tag(ws, chars)
-    return (row_id, "", tag, prepared, pieces) if search else (row_id, prepared, f"{tag} {pieces}", "", "")
+def other_parts(prepared: str) -> str:
+    """The parts of a text's identifiers that are no words of it already: for finding it these are enough.
 
-
-@lru_cache(maxsize=8_192)
-def _tag(ws: int, chars: int) -> str:
-    return f"{TAG}{ws} {length_token(chars)}"
+    Two postings in five for parts were of words that the text holds as well.
+    """
+    found = parts(prepared)
+    return " ".join(sorted(set(found).difference(split_tokens(prepared)))) if found else ""
 
 
 def read_documents(

@@ -3,35 +3,23 @@
 The score orders by match count and costs nothing per row but itself; a row's length and time cost a
 look-up in ``doc`` each, three times as much. So rows are first taken by score alone. Only those that tie
 at the edge need their lengths, and if that tie is at a single match, where it may be a million rows, the
-shortest are found by *length tokens*: every posting carries one (see ``length_token``).
+shortest are found by *length tokens*: every posting carries one (see ``tagging``).
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Final
 
 from ..sqlite import Connection, Row, SqlValue
 from .schema import BLOCK_BITS, TAG
 from .scope import Matching, Sql, numbers
+from .tagging import LENGTH_CLASS_MIN
 
 SCORE: Final = "bm25(fts, 1.0, 0.0, 1.0, 0.0)"
 COLUMNS: Final = "d.doc, d.seq, d.time, d.type, d.surface, d.prompt, d.chars"
-_LOWEST: Final = 16
-"""The shortest class: texts of up to 16 characters."""
 _STEPS: Final = (20, 24, 26, 28, 30, 32, 34, 36, 40, 44, 200)
 """Where the length classes are cut into the sets looked at one after the other: 32, 64, 90, … characters."""
-
-
-def length_class(chars: int) -> int:
-    """Four classes for each doubling of the length."""
-    return max(_LOWEST, int(4 * math.log2(chars + 1)))
-
-
-def length_token(chars: int) -> str:
-    """The token that tells a document's length class, in ``parts``."""
-    return f"{TAG}l{length_class(chars)}"
 
 
 class EngineOrder:
@@ -102,7 +90,7 @@ class EngineOrder:
         """The first ``size`` rows but those in ``but``; all others have the same score."""
         found: list[Row] = []
         prompts: list[Row] = []
-        low = _LOWEST
+        low = LENGTH_CLASS_MIN
         for high in _STEPS:
             tokens = " OR ".join(f'"{TAG}l{number}"' for number in range(low, high))
             low = high

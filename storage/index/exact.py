@@ -29,6 +29,7 @@ from .rare_tokens import held_by_rare, rows_inside
 from .repeats import may_repeat
 from .schema import BLOCK_BITS
 from .scope import Matching, Sql, hits_up_to, numbers
+from .tagging import all_tagged
 
 FEW_HITS: Final = 1_000
 """Up to so many hits inside one session are counted in their texts, about 10 us each; the engine's score
@@ -205,7 +206,7 @@ class ExactSearch:
         edge = scored[-1][1]
         better = [pair for pair in scored if pair[1] < edge]
         missing = size - len(better)
-        if self._count(self.looking.text(scored[-1][0])) == 1:
+        if all_tagged(self.looking.connection) and self._count(self.looking.text(scored[-1][0])) == 1:
             tied = order.shortest(matching, edge, missing, frozenset(row for row, _ in better))
         else:
             tied = order.at_score(matching, edge, missing)

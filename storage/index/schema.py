@@ -13,7 +13,7 @@ from ...protocol.tokens import TOKENS_VERSION
 from .. import sqlite
 from ..sqlite import Connection
 
-INDEX_VERSION: Final = 9
+INDEX_VERSION: Final = 10
 """Raised with every change of tables or of what is stored in them. TOKENS_VERSION is checked apart."""
 
 BLOCK_BITS: Final = 12
@@ -64,17 +64,21 @@ _STATEMENTS: Final = (
     " fts5(text, parts, search_text, search_parts, content='', columnsize=0, tokenize='ascii')",
     "INSERT INTO fts(fts, rank) VALUES('automerge', 0)",
     "INSERT INTO fts(fts, rank) VALUES('crisismerge', 1900)",
-    # One row for a run of documents: which sessions hold a frequent word at all. See spans.
-    "CREATE VIRTUAL TABLE span USING fts5(words, content='', columnsize=0, detail=none, tokenize='ascii')",
-    "INSERT INTO span(span, rank) VALUES('automerge', 0)",
-    "INSERT INTO span(span, rank) VALUES('crisismerge', 1900)",
-    "CREATE TABLE span_end(doc INTEGER PRIMARY KEY, last INT NOT NULL)",
     "CREATE TABLE span_word(token TEXT PRIMARY KEY) WITHOUT ROWID",
     "CREATE TABLE span_todo(block INTEGER PRIMARY KEY)",
     # Which tokens a document holds more than once, of documents that have spans. See repeats.
     "CREATE TABLE repeats(doc INTEGER PRIMARY KEY, tokens BLOB NOT NULL)",
     # Blocks whose documents from ``next`` on wait for theirs. See repeats_later.
     "CREATE TABLE repeats_todo(block INTEGER PRIMARY KEY, next INT NOT NULL)",
+)
+
+SPAN_STATEMENTS: Final = (
+    # One row for a run of documents: which sessions hold a frequent word at all. Made when spans begin, for
+    # even empty they are four pages. See spans.
+    "CREATE VIRTUAL TABLE span USING fts5(words, content='', columnsize=0, detail=none, tokenize='ascii')",
+    "INSERT INTO span(span, rank) VALUES('automerge', 0)",
+    "INSERT INTO span(span, rank) VALUES('crisismerge', 1900)",
+    "CREATE TABLE span_end(doc INTEGER PRIMARY KEY, last INT NOT NULL)",
 )
 
 _FTS_SHADOWS: Final = ("data", "idx", "config", "docsize", "content")

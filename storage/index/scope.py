@@ -29,6 +29,7 @@ from ..sqlite import Connection, SqlValue
 from .door import Only, Reach, StoredSession
 from .rows import to_sql
 from .schema import BLOCK_BITS, BLOCK_MASK, SURFACE_NUMBERS, TAG
+from .tagging import all_tagged
 
 _INT64: Final = 2**63
 
@@ -246,8 +247,10 @@ def _in_blocks(operator: str, sessions: Sql) -> Sql:
     return Sql(f" AND f.rowid >> {BLOCK_BITS} {operator} ({blocks})", sessions.values)
 
 
-def _tags(connection: Connection, workspaces: Sequence[str | None]) -> str:
-    """The expression that holds for documents of these workspaces, for ``MATCH``."""
+def _tags(connection: Connection, workspaces: Sequence[str | None]) -> str | None:
+    """The expression that holds for documents of these workspaces, for ``MATCH``; None without tags."""
+    if not all_tagged(connection):
+        return None
     wanted = any_of("cwd", workspaces)
     found = connection.execute(f"SELECT ws FROM workspace WHERE {wanted.text}", wanted.values).fetchall()
     tokens = [f'"{TAG}{ws}"' for (ws,) in found] or [f'"{TAG}"']

@@ -14,10 +14,13 @@ A row of 18 KB takes 3 us longer to fetch than one of 6 (11 us).
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate, pairwise
 from struct import Struct
 from typing import Final, NamedTuple, TypeAlias
+
+import attrs
 
 from ..text_codec import TextCodec
 
@@ -26,8 +29,9 @@ RUN_CHARS_MAX: Final = 24_000
 SHELF_BYTES_MAX: Final = 20_000
 """Packed bytes of a shelf, unless one run alone is larger."""
 SHELF_RUNS_MAX: Final = 32
-_HEAD: Final = Struct("<QI")
-"""Of each run: row id of its first document, packed bytes."""
+_FIRSTS: Final = [Struct(f"<{count}q") for count in range(SHELF_RUNS_MAX + 1)]
+_SIZES: Final = [Struct(f"<{count}I") for count in range(SHELF_RUNS_MAX + 1)]
+"""A shelf begins with the number of its runs, row ids of their first documents, and their packed bytes."""
 
 Numbered: TypeAlias = tuple[int, str]
 """A document's row id and its text."""
@@ -41,61 +45,71 @@ class Run(NamedTuple):
 
 
 def pack_run(codec: TextCodec, documents: Sequence[Numbered]) -> Run:
-    """Pack some documents, ascending."""
+    """Pack some documents, ascending. If they follow each other, as those of one session do, no steps are."""
     rows = [row for row, _ in documents]
     steps = [later - row for row, later in pairwise(rows)]
-    return Run(rows[0], codec.pack_tightly(steps, [text for _, text in documents]))
+    packed = codec.pack_tightly(steps if set(steps) - {1} else [], [text for _, text in documents])
+    return Run(rows[0], packed)
 
 
 def unpack_run(codec: TextCodec, run: Run) -> list[Numbered]:
     """The documents of a run, ascending."""
-    steps, texts = codec.unpack_stepped(run.packed)
-    return list(zip(accumulate(steps, initial=run.first), texts, strict=True))
+    opened = open_run(codec, run)
+    return list(zip(opened.rows, opened.texts(codec), strict=True))
 
 
-class OpenRun(NamedTuple):
+@attrs.frozen
+class OpenRun:
     """A run of which few texts are wanted: making all 30 takes as long as decompressing them."""
 
-    places: dict[int, int]
-    """Of each document in the run, how many stand before it."""
+    rows: Sequence[int]
     data: bytes
 
-    def some(self, codec: TextCodec, rows: Sequence[int]) -> list[str]:
-        """The texts of some of its documents, ascending. Raises: KeyError: another one is among them."""
-        return codec.texts_at(self.data, [self.places[row] for row in rows])
+    def holds(self, row: int) -> bool:
+        """Whether a document is in this run."""
+        if isinstance(self.rows, range):
+            return row in self.rows
+        place = bisect_left(self.rows, row)
+        return place < len(self.rows) and self.rows[place] == row
 
-    def all(self, codec: TextCodec) -> dict[int, str]:
-        """Every document with its text."""
-        return dict(zip(self.places, codec.texts_in(self.data), strict=True))
+    def some(self, codec: TextCodec, rows: Iterable[int]) -> list[str]:
+        """The texts of some of its documents, ascending."""
+        if isinstance(self.rows, range):
+            return codec.texts_at(self.data, [row - self.rows.start for row in rows])
+        return codec.texts_at(self.data, [bisect_left(self.rows, row) for row in rows])
+
+    def texts(self, codec: TextCodec) -> list[str]:
+        """All its texts, in order of ``rows``."""
+        return codec.texts_in(self.data)
 
 
 def open_run(codec: TextCodec, run: Run) -> OpenRun:
     """Decompress a run, and make no text of it yet."""
     steps, data = codec.unpack_steps(run.packed)
-    return OpenRun({row: place for place, row in enumerate(accumulate(steps, initial=run.first))}, data)
+    if not steps:
+        return OpenRun(range(run.first, run.first + codec.count_in(data)), data)
+    return OpenRun(list(accumulate(steps, initial=run.first)), data)
 
 
 def runs_of(shelf: bytes) -> list[Run]:
     """The runs on a shelf, ascending."""
-    return [Run(first, shelf[at : at + size]) for first, at, size in _places(shelf)]
+    firsts, ends = _places(shelf)
+    return [Run(first, shelf[at:end]) for first, (at, end) in zip(firsts, pairwise(ends), strict=True)]
 
 
 def run_with(shelf: bytes, row: int) -> Run:
     """The run on a shelf that holds a document, if any does."""
-    found = (0, 0, 0)
-    for place in _places(shelf):
-        if place[0] > row:
-            break
-        found = place
-    first, at, size = found
-    return Run(first, shelf[at : at + size])
+    firsts, ends = _places(shelf)
+    place = max(bisect_right(firsts, row) - 1, 0)
+    return Run(firsts[place], shelf[ends[place] : ends[place + 1]])
 
 
-def _places(shelf: bytes) -> Iterator[tuple[int, int, int]]:
-    at = 1 + shelf[0] * _HEAD.size
-    for first, size in _HEAD.iter_unpack(shelf[1:at]):
-        yield first, at, size
-        at += size
+def _places(shelf: bytes) -> tuple[tuple[int, ...], list[int]]:
+    """Of each run its first document; where each begins, and the end."""
+    count = shelf[0]
+    firsts = _FIRSTS[count].unpack_from(shelf, 1)
+    sizes = _SIZES[count].unpack_from(shelf, 1 + 8 * count)
+    return firsts, list(accumulate(sizes, initial=1 + 12 * count))
 
 
 def shelves(runs: Sequence[Run]) -> Iterator[tuple[int, bytes]]:
@@ -113,8 +127,10 @@ def shelves(runs: Sequence[Run]) -> Iterator[tuple[int, bytes]]:
 
 
 def _shelf(runs: Sequence[Run]) -> tuple[int, bytes]:
-    heads = b"".join(_HEAD.pack(run.first, len(run.packed)) for run in runs)
-    return runs[0].first, b"".join((bytes((len(runs),)), heads, *(run.packed for run in runs)))
+    count = len(runs)
+    firsts = _FIRSTS[count].pack(*(run.first for run in runs))
+    sizes = _SIZES[count].pack(*(len(run.packed) for run in runs))
+    return runs[0].first, b"".join((bytes((count,)), firsts, sizes, *(run.packed for run in runs)))
 
 
 def chars_of(documents: Iterable[Numbered]) -> int:

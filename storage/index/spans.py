@@ -22,7 +22,7 @@ from ...protocol.tokens import parts, prepare, split_bytes
 from ..sqlite import Connection
 from .bodies import Bodies
 from .repeats import repeated
-from .schema import BLOCK_BITS, BLOCK_MASK, TAG
+from .schema import BLOCK_BITS, BLOCK_MASK, SPAN_STATEMENTS, TAG
 
 SPANS_FROM_DOCUMENTS: Final = 20_000
 FREQUENT_SHARE: Final = 0.01
@@ -103,6 +103,9 @@ class Spans:
         self._loose: dict[int, int] | None = None
         chosen = self._connection.execute("SELECT token FROM span_word").fetchall()
         self._frequent = frozenset(token.encode() for (token,) in chosen)
+        made = self._connection.execute("SELECT 1 FROM index_meta WHERE name = 'spans'").fetchone()
+        self.made = made is not None
+        """Whether the tables of spans stand."""
         todo = self._connection.execute("SELECT block FROM span_todo ORDER BY block").fetchall()
         self._uncovered = [block for (block,) in todo]
 
@@ -130,6 +133,8 @@ class Spans:
         self._write([row for row in rows if row.first >> BLOCK_BITS not in waiting])
 
     def _write(self, rows: Sequence[SpanRow]) -> None:
+        if not rows:
+            return
         ordered = sorted(rows, key=lambda row: row.row_id)
         self._connection.executemany(
             "INSERT INTO span(rowid, words) VALUES(?, ?)", [(row.row_id, row.text) for row in ordered]
@@ -147,6 +152,8 @@ class Spans:
 
         ``last`` is the block's last document: only tails are cut. A block half covered begins anew.
         """
+        if not self.made:
+            return
         block = first >> BLOCK_BITS
         begun = block in self._uncovered
         left: list[SpanRow] = []
@@ -211,11 +218,14 @@ class Spans:
     def choose(self) -> bool:
         """Choose the frequent words if the index is large enough and has none. True if it was done."""
         execute = self._connection.execute
+        if self.made:
+            return False
         row = execute("SELECT sum(documents) FROM session").fetchone()
         documents = 0 if row is None or row[0] is None else row[0]
-        chosen_before = execute("SELECT 1 FROM index_meta WHERE name = 'spans'").fetchone()
-        if documents < SPANS_FROM_DOCUMENTS or chosen_before is not None:
+        if documents < SPANS_FROM_DOCUMENTS:
             return False
+        for statement in SPAN_STATEMENTS:
+            execute(statement)
         execute("INSERT INTO index_meta VALUES('spans', x'31')")
         self._connection.execute("CREATE VIRTUAL TABLE temp.fts_words USING fts5vocab(main, fts, row)")
         found = self._connection.execute(
@@ -261,6 +271,8 @@ class Spans:
 
     def _join_step(self) -> bool:
         """Join the small rows of one block. True while another block waits."""
+        if not self.made:
+            return False
         if self._loose is None:
             counted = f"SELECT abs(doc) >> {BLOCK_BITS}, count(*) FROM span_end GROUP BY 1"
             self._loose = dict(self._connection.execute(counted).fetchall())

@@ -35,6 +35,8 @@ CHECKPOINT_PAGES: Final = 8_000
 """Log pages (32 MB) after which a commit has to copy them back itself; idle steps do it long before."""
 BULK_HASH_BYTES: Final = 32 * 1024 * 1024
 USUAL_HASH_BYTES: Final = 1024 * 1024
+BULK_TAGGED: Final = 1 << 30
+"""All there are: 5 us each, and the documents that follow are tagged as they come."""
 LARGE_FLUSH: Final = 500
 """Documents written at once after which idle time makes commits cheap again: ``Writer._forget_words``."""
 
@@ -93,8 +95,10 @@ class Writer:
         if not self._moved:
             return
         self._documents.store_all_counts()
-        if self._bulk and not self._documents.spans.active:
-            self._documents.spans.choose()  # a first build goes on with spans instead of making them up later
+        if self._bulk:  # a first build goes on with spans and tags instead of making them up later
+            if self._documents.spans.choose():
+                self._set_hash_size()
+            self._documents.tagging.step(BULK_TAGGED)
         generation = self.generation() + 1
         self.set_meta("generation", str(generation).encode())
         execute = self._connection.execute
@@ -258,6 +262,7 @@ class Writer:
                 more = self._documents.spans.step() or more
                 more = self._documents.repeats_later.step() or more
                 more = self._documents.packing.step() or more
+                more = self._documents.tagging.step() or more
         except BaseException:
             self._documents.forget_all()
             raise
@@ -270,7 +275,7 @@ class Writer:
     def _merge(self, pages: int) -> bool:
         more = False
         with sqlite.transaction(self._connection):
-            for table in ("fts", "span"):
+            for table in self._full_text:
                 before = self._connection.total_changes
                 self._connection.execute(f"INSERT INTO {table}({table}, rank) VALUES('merge', ?)", (pages,))
                 more = more or self._connection.total_changes - before > 1
@@ -288,12 +293,19 @@ class Writer:
         if self._bulk and not on:
             self._shrinker.built()
         self._bulk = self._documents.is_bulk = on
-        size = BULK_HASH_BYTES if on else USUAL_HASH_BYTES
-        for table in ("fts", "span"):
-            self._connection.execute(f"INSERT INTO {table}({table}, rank) VALUES('hashsize', ?)", (size,))
+        self._set_hash_size()
         if not on:
             self._forget_words()
         sqlite.resize_cache(self._connection, sqlite.BULK_CACHE_KIB if on else sqlite.WRITER_CACHE_KIB)
+
+    @property
+    def _full_text(self) -> Sequence[str]:
+        return ("fts", "span") if self._documents.spans.made else ("fts",)
+
+    def _set_hash_size(self) -> None:
+        size = BULK_HASH_BYTES if self._bulk else USUAL_HASH_BYTES
+        for table in self._full_text:
+            self._connection.execute(f"INSERT INTO {table}({table}, rank) VALUES('hashsize', ?)", (size,))
 
     def _forget_words(self) -> None:
         """Let the engine begin with a small table of the words that wait for a commit.

@@ -20,7 +20,7 @@ from session_query.storage.index import (
     relaxed,
     spans,
 )
-from session_query.storage.index.engine_order import length_class
+from session_query.storage.index.tagging import length_class
 from session_query.storage.text_codec import TextCodec
 from support.index_files import IndexFile, document, open_index, state
 

@@ -179,9 +179,14 @@ def in_pages(reader: Reader, spec: SearchSpec, reach: Reach, size: int) -> Itera
 
 @pytest.mark.parametrize("long", [False, True], ids=["short", "long"])
 @settings(max_examples=EXAMPLES, deadline=None, phases=[Phase.explicit, Phase.generate])
-@given(history=histories(), asked=st.lists(questions(), min_size=3, max_size=6), hide=st.booleans())
-def test_session_search_is_the_model(long: bool, history: Any, asked: Any, hide: bool) -> None:
-    with open_index() as index:
+@given(
+    history=histories(),
+    asked=st.lists(questions(), min_size=3, max_size=6),
+    hide=st.booleans(),
+    tagged=st.booleans(),
+)
+def test_session_search_is_the_model(long: bool, history: Any, asked: Any, hide: bool, tagged: bool) -> None:
+    with open_index(tagged=tagged) as index:
         model = build(index, history, long)
         if hide:
             with index.writer.transaction():

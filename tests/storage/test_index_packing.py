@@ -192,10 +192,18 @@ def test_a_run_tells_its_documents() -> None:
     run = pack_run(codec, documents)
     assert unpack_run(codec, run) == documents
     opened = open_run(codec, run)
-    assert list(opened.places) == [row for row, _ in documents]
+    assert list(opened.rows) == [row for row, _ in documents]
+    assert [row for row in range(6, 12) if opened.holds(row)] == [7, 8]
     assert opened.some(codec, [7, 1 << 40]) == ["a", ""]
     assert opened.some(codec, []) == []
-    assert opened.all(codec) == dict(documents)
+    assert opened.texts(codec) == [text for _, text in documents]
+    apart = [(7, "a"), (9, "b"), (11, "c")]
+    assert unpack_run(codec, pack_run(codec, apart)) == apart
+    following = [(7 + n, "x" * n) for n in range(20)]
+    run = pack_run(codec, following)
+    assert unpack_run(codec, run) == following
+    assert open_run(codec, run).rows == range(7, 27)
+    assert not open_run(codec, run).holds(27)
     assert [len(one) for one in cut_into_runs(documents)] == [1, 1, 2]
     rows = [*shelves.shelves([Run(n, b"x" * 900) for n in range(70)])]
     assert [run.first for _, shelf in rows for run in runs_of(shelf)] == list(range(70))

@@ -11,7 +11,7 @@ import attrs
 from session_query.protocol.documents import Document
 from session_query.protocol.header import SessionHeader
 from session_query.storage import sqlite
-from session_query.storage.index import SessionKey, SessionState, create_index
+from session_query.storage.index import SessionKey, SessionState, create_index, tagging
 from session_query.storage.index.reader import Reader
 from session_query.storage.index.writer import Writer, open_writer
 
@@ -33,14 +33,17 @@ class IndexFile:
 
 
 @contextmanager
-def open_index(path: Path | str | None = None) -> Iterator[IndexFile]:
-    """A new index: in ``path``, or in memory."""
+def open_index(path: Path | str | None = None, *, tagged: bool = True) -> Iterator[IndexFile]:
+    """A new index: in ``path``, or in memory. ``tagged``: as if it had grown large once (see ``tagging``)."""
     place = sqlite.memory_path() if path is None else path
     connection = sqlite.open_uri(sqlite.uri(place, "rwc"))
     connection.close() if path is not None else None
     writer_connection = sqlite.connect_writer(place, journal_mode="wal" if path is not None else None)
     with sqlite.transaction(writer_connection):
         create_index(writer_connection)
+        if tagged:
+            value = str(tagging.ALL).encode()
+            writer_connection.execute("INSERT INTO index_meta VALUES('tagged', ?)", (value,))
     reader_connection = sqlite.connect_reader(place)
     try:
         yield IndexFile(

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import queue
 import threading
+import types
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Generator, Sequence
 from typing import Final, Generic, TypeVar, cast
 
 import attrs
@@ -79,34 +80,46 @@ class Worker:
     # -- in the loop -----------------------------------------------------------------------------
 
     async def _ask(self, job: _Job) -> object:
-        self._line.put(job)
-        if self._listening:
+        told = self._listening
+        if told:
+            self._line.put(job)
             self._sleeping[job] = None
             answer: object = await trio.lowlevel.wait_task_rescheduled(_stay)
             if answer is not _LISTEN:
                 return answer
         self._listening = True
         try:
-            return (await self._listen(job)).unwrap()
+            return (await self._listen(job, told)).unwrap()
         finally:
             self._pass_on()
 
-    async def _listen(self, job: _Job) -> outcome.Outcome[object]:
+    async def _listen(self, job: _Job, told: bool) -> outcome.Outcome[object]:
         """Hand out answers until the one to ``job`` is among them. A Ctrl-C is raised behind that.
 
-        A scope that shields costs 5-10 us, so there is none until somebody wants to cancel.
+        A scope that shields costs 5-10 us, so there is none until somebody wants to cancel. ``told``: the
+        thread knows of the job.
         """
+
+        def tell() -> None:
+            nonlocal told
+            self._line.put(job)
+            told = True
+
         interrupt: BaseException | None = None
         result: outcome.Outcome[object] | None = None
         while result is None:
             try:
-                if interrupt is None:
+                if not told:
+                    await _asleep_then(self._bell.heard(), tell)
+                elif interrupt is None:
                     await self._bell.heard()
                 else:
                     with trio.CancelScope(shield=True):
                         await self._bell.heard()
-            except (trio.Cancelled, KeyboardInterrupt) as exc:  # kept until the answer is known
-                interrupt = exc
+            except (trio.Cancelled, KeyboardInterrupt) as exc:
+                if not told:
+                    raise
+                interrupt = exc  # kept until the answer is known
             else:
                 result = self._hand_out(job)
         if isinstance(interrupt, KeyboardInterrupt):
@@ -121,7 +134,7 @@ class Worker:
             for job, result in zip(*self._answers.popleft(), strict=True):
                 if job is mine:
                     found = result
-                else:
+                elif job in self._sleeping:  # else a Ctrl-C took its asker away
                     del self._sleeping[job]
                     trio.lowlevel.reschedule(job.task, result)
         return found
@@ -186,6 +199,33 @@ class GroupWorker(Worker, Generic[Item, Result]):
 
 _NOTHING: Final = _Job(cast("trio.lowlevel.Task", None))
 _LISTEN: Final = object()
+
+
+@types.coroutine
+def _asleep_then(
+    wait: Coroutine[object, object, None], act: Callable[[], None]
+) -> Generator[object, object, None]:
+    """``await wait``, and ``act()`` at the moment the task has nothing left to do but to sleep.
+
+    A thread that is told earlier wakes up to wait for the interpreter's lock, which the loop gives up and
+    wants back at every system call on its way to sleep.
+    """
+    try:
+        trap = wait.send(None)
+    except StopIteration:  # it was not long
+        act()
+        return
+    act()
+    try:
+        while True:
+            try:
+                answer = yield trap
+            except BaseException as exc:
+                trap = wait.throw(exc)
+            else:
+                trap = wait.send(answer)
+    except StopIteration:
+        return
 
 
 def _stay(_: trio.lowlevel.RaiseCancelT) -> trio.lowlevel.Abort:

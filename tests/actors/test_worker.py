@@ -181,14 +181,17 @@ async def _cancel_when_reached(gate: Gate, scope: trio.CancelScope) -> None:
 class _Interrupted(Bell):
     """Somebody presses Ctrl-C while a task listens: trio raises it in the main task, wherever that waits."""
 
-    def __init__(self, times: int) -> None:
-        self.bell, self.times = open_bell(), times
+    def __init__(self, times: int, *, asleep: bool) -> None:
+        self.bell, self.times, self.asleep = open_bell(), times, asleep
 
     async def heard(self) -> None:
-        if self.times:
-            self.times -= 1
-            raise KeyboardInterrupt
-        await self.bell.heard()
+        if not self.times:
+            await self.bell.heard()
+            return
+        self.times -= 1
+        if self.asleep:
+            await trio.lowlevel.checkpoint()
+        raise KeyboardInterrupt
 
     def ring(self) -> None:
         self.bell.ring()
@@ -200,11 +203,26 @@ class _Interrupted(Bell):
         self.bell.close()
 
 
-async def test_an_interrupt_is_raised_when_the_answer_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worker_module, "open_bell", lambda: _Interrupted(2))
+@pytest.mark.parametrize("times", [1, 3])
+async def test_an_interrupt_is_raised_when_the_answer_is_known(
+    monkeypatch: pytest.MonkeyPatch, times: int
+) -> None:
+    monkeypatch.setattr(worker_module, "open_bell", lambda: _Interrupted(times, asleep=True))
     worker, done = Worker("test"), list[int]()
     with pytest.raises(KeyboardInterrupt):
         await worker.call(lambda: done.append(1))
     assert done == [1]
     assert await worker.call(lambda: 2) == 2
+    await worker.close()
+
+
+async def test_an_interrupt_before_the_thread_was_told_leaves_the_job_undone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(worker_module, "open_bell", lambda: _Interrupted(1, asleep=False))
+    worker, done = Worker("test"), list[int]()
+    with pytest.raises(KeyboardInterrupt):
+        await worker.call(lambda: done.append(1))
+    assert await worker.call(lambda: 2) == 2
+    assert done == []
     await worker.close()

@@ -16,6 +16,7 @@ import logging
 import math
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -42,6 +43,9 @@ INDEX_WITHIN_S: Final = 0.1
 MERGE_PAGES: Final = 64
 MERGE_EVERY: Final = 16
 """Transactions between two merge steps when there is never silence."""
+COPY_LOG_EVERY: Final = 4
+"""Of merge steps without silence, one in so many copies the write-ahead log back: most of what they change is
+changed again soon."""
 SILENCE_S: Final = 0.05
 LOG_MAX_BYTES: Final = 32 * 1024 * 1024
 LOG_LOOK_EVERY: Final = 16
@@ -67,6 +71,8 @@ class IndexSide:
     _stirred: trio.Event = attrs.field(factory=trio.Event, init=False)
     _plenty: trio.Event = attrs.field(factory=trio.Event, init=False)
     _unmerged: int = attrs.field(default=0, init=False)
+    _pressed: int = attrs.field(default=0, init=False)
+    """Merge steps since the latest silence."""
     _look_at: int = attrs.field(default=0, init=False)
     waiting: int = attrs.field(default=0, init=False)
     """Appended events that are not in the index yet."""
@@ -92,9 +98,10 @@ class IndexSide:
                 before()
             return await self._turn(thread or self._thread, work)
 
-    async def _turn(self, thread: Worker, work: Callable[[Store], T]) -> T:
-        news, self._news, self.waiting = self._news, [], 0
-        self._plenty, self._taking = trio.Event(), True
+    async def _turn(self, thread: Worker, work: Callable[[Store], T], *, most: int | None = None) -> T:
+        """``most``: events to take in; one append is not divided."""
+        news = self._next(most)
+        self._taking = True
         try:
             cpu_s, result = await thread.call(lambda: _news_then(self.store, news, work))
         finally:
@@ -105,6 +112,21 @@ class IndexSide:
         self._unmerged += 1
         self._stirred.set()
         return result.unwrap()
+
+    def _next(self, most: int | None) -> list[News]:
+        """Take what is to be indexed now out of what waits."""
+        count = events = 0
+        for one in self._news:
+            if most is not None and events >= most:
+                break
+            count += 1
+            events += one.events
+        news, self._news = self._news[:count], self._news[count:]
+        self.waiting -= events
+        self._plenty = trio.Event()
+        if self.waiting >= NEWS_EVENTS:
+            self._plenty.set()
+        return news
 
     async def close(self) -> None:
         """Take in what waits and end the thread. Nothing may be asked afterwards."""
@@ -122,7 +144,7 @@ class IndexSide:
         if not self._news:
             self._stirred.set()
         self._news.append(news)
-        self.waiting += max(1, len(news.change.documents))
+        self.waiting += news.events
         if self.waiting >= NEWS_EVENTS:
             self._plenty.set()
 
@@ -130,13 +152,16 @@ class IndexSide:
         """Let the upkeep look whether there is something to do."""
         self._stirred.set()
 
-    async def take_in(self) -> None:
-        """Index everything told until now. Nothing to do costs nothing. Cancellation: as ``work``."""
+    async def take_in(self, most: int | None = None) -> None:
+        """Index everything told until now, or so many events. Nothing to do costs nothing.
+
+        Cancellation: as ``work``.
+        """
         if not self._news and not self._taking:
             return
         async with self._lane:
             if self._news:
-                await self._turn(self._thread, _nothing)
+                await self._turn(self._thread, _nothing, most=most)
 
     @property
     def has_room(self) -> bool:
@@ -159,7 +184,7 @@ class IndexSide:
             if self._news:
                 with trio.move_on_after(INDEX_WITHIN_S):
                     await self._plenty.wait()
-                await self.take_in()
+                await self.take_in(NEWS_EVENTS)  # what gathered behind a long step goes in bit by bit
             try:
                 if self.store.is_behind():
                     await self._mend()
@@ -174,9 +199,11 @@ class IndexSide:
         while more:
             if self._unmerged < MERGE_EVERY and await self._is_stirred():
                 return
+            self._pressed = self._pressed + 1 if self._unmerged >= MERGE_EVERY else 0
             self._unmerged = 0
+            step = partial(_merge, self.store, self._pressed % COPY_LOG_EVERY == 0)
             async with self._lane:
-                cpu_s, more = await self._thread.call(lambda: _merge(self.store))
+                cpu_s, more = await self._thread.call(step)
             self.merges.note(cpu_s)
 
     async def _is_stirred(self) -> bool:
@@ -229,8 +256,8 @@ def _news_then(
     return took, outcome.capture(work, store)
 
 
-def _merge(store: Store) -> tuple[float, bool]:
+def _merge(store: Store, copy_log: bool) -> tuple[float, bool]:
     """In the index's thread. Returns: CPU seconds, and whether more is left."""
     began = time.thread_time()
-    more = store.index.merge_step(MERGE_PAGES)
+    more = store.index.merge_step(MERGE_PAGES, copy_log=copy_log)
     return time.thread_time() - began, more

@@ -24,6 +24,11 @@ class News:
     change: Change
     state: SessionState
 
+    @property
+    def events(self) -> int:
+        """What it weighs: events that go into the index, at least one."""
+        return len(self.change.documents) or 1
+
 
 def put_news(index: IndexWriter, news: Sequence[News]) -> None:
     """Write several appends in their order, all in one transaction. Raises: sqlite.Error, KeyError."""

@@ -255,7 +255,7 @@ class Writer:
     def touch(self, sids: Iterable[int]) -> None:
         self._changed(sids)
 
-    def merge_step(self, pages: int = 64) -> bool:
+    def merge_step(self, pages: int = 64, *, copy_log: bool = True) -> bool:
         more = self._merge(pages)
         try:
             with sqlite.transaction(self._connection):
@@ -269,7 +269,8 @@ class Writer:
         more = more or self._shrinker.step(pages)
         if not more and self._documents.most_flushed > LARGE_FLUSH:
             self._forget_words()
-        self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+        if copy_log:
+            sqlite.checkpoint(self._connection)
         return more
 
     def _merge(self, pages: int) -> bool:

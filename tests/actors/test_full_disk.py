@@ -97,7 +97,7 @@ async def test_a_merge_that_fails_does_not_end_the_service(
     tried = trio.Event()
     token = trio.lowlevel.current_trio_token()
 
-    def merge(*_: object) -> bool:
+    def merge(*_: object, **__: object) -> bool:
         token.run_sync_soon(tried.set)
         return full()
 

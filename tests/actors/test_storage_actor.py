@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -252,6 +252,34 @@ async def test_memory_is_bounded_when_the_index_cannot_keep_up(
         while session.length < 50:
             await trio.testing.wait_all_tasks_blocked(0.01)
         assert await found(storage, "word10") == [("s", 10)]
+
+
+@pytest.mark.parametrize(("searched", "turns"), [(False, [16, 16, 8]), (True, [16, 24])])
+async def test_what_gathered_behind_a_long_step_goes_in_bit_by_bit_but_all_of_it_for_a_search(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, searched: bool, turns: list[int]
+) -> None:
+    taken, take = list[int](), Store.take_news
+
+    def noted(store: Store, news: Sequence[News]) -> None:
+        taken.append(len(news))
+        take(store, news)
+
+    monkeypatch.setattr(Store, "take_news", noted)
+    async with opened(tmp_path) as storage, trio.open_nursery() as nursery:
+        session = await publish(storage, "s")
+        gate = Gate()
+        nursery.start_soon(storage.write_index, gate)
+        await gate.reached()
+        for number in range(40):
+            await session.append(f"word{number}")
+        if searched:
+            nursery.start_soon(found, storage, "word")  # it waits behind the upkeep
+        await trio.testing.wait_all_tasks_blocked(0.01)
+        gate.opened.set()
+        while statistic(storage, "appended_unindexed"):
+            await trio.testing.wait_all_tasks_blocked(0.01)
+        assert await found(storage, "word39") == [("s", 39)]
+    assert taken == turns
 
 
 async def test_an_index_that_fails_is_caught_up_by_itself(

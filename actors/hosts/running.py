@@ -17,6 +17,7 @@ from ..edge.server import WebSocketServer
 from ..edge.server_config import ServerConfig
 from ..serve import Serving, open_edge
 from ..service import open_service
+from .allocating import share_heaps
 from .collecting import calm_collector
 
 logger = logging.getLogger(__name__)
@@ -45,6 +46,7 @@ async def run_server(
     """
     data_dir = config.data_dir
     assert data_dir is not None, "a shipped host keeps its data somewhere"
+    share_heaps()
     async with open_service(config) as service:
         await trio.to_thread.run_sync(ensure_operator_token, data_dir)
         async with open_edge(service, edge(data_dir / TOKEN_FILE)) as server:

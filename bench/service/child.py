@@ -22,6 +22,7 @@ import trio_websocket as ws
 
 from ...actors.config import ServiceConfig, Source
 from ...actors.edge.server_config import ServerConfig
+from ...actors.hosts.allocating import share_heaps
 from ...actors.hosts.collecting import calm_collector
 from ...actors.serve import Serving, serve
 from ...storage.tokens import StoredToken, hash_token
@@ -70,6 +71,7 @@ async def _serve(data_dir: str, log_root: str | None = None) -> None:
     sources = () if log_root is None else (Source(format="dsh", root=Path(log_root)),)
     config = ServiceConfig(data_dir=Path(data_dir), sources=sources)
     edge = ServerConfig(tokens=(_OPERATOR,), connections_max=4096)
+    share_heaps()  # as the shipped host does
     async with trio.open_nursery() as nursery:
         serving: Serving = await nursery.start(serve, config, edge)
         calm_collector()  # as the shipped host does

@@ -81,7 +81,12 @@ async def test_a_session_that_ended_is_held_no_more(tmp_path: Path) -> None:
 async def test_the_page_caches_have_one_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[Connection] = []
     opening = sqlite.open_uri
-    monkeypatch.setattr(sqlite, "open_uri", lambda address: made.append(opening(address)) or made[-1])
+
+    def remembered(address: str) -> Connection:
+        made.append(opening(address))
+        return made[-1]
+
+    monkeypatch.setattr(sqlite, "open_uri", remembered)
     async with open_service(ServiceConfig(data_dir=tmp_path, search_concurrency=2)) as service:
         await service.house()
         sizes = list(cache_sizes(made))

@@ -66,6 +66,10 @@ class TextCodec:
         """Return the stored form of a run of texts; lone surrogates become U+FFFD (SPEC 0)."""
         return self.pack_bytes(_encode([to_utf8_text(text) for text in texts]))
 
+    def leave(self, texts: Iterable[str]) -> bytes:
+        """The same without compressing anything."""
+        return _PLAIN + _encode([to_utf8_text(text) for text in texts])
+
     def unpack(self, blob: bytes) -> list[str]:
         """Return the texts of ``pack``'s result."""
         return _decode(self.unpack_bytes(blob))

@@ -168,10 +168,16 @@ class Bodies:
                 if not ends_before and run.first <= last:
                     yield from unpack_run(self._codec, run)
 
-    def insert(self, runs: Sequence[BodyRun]) -> None:
+    def insert(self, runs: Sequence[BodyRun], *, soon: bool = False) -> None:
+        """Add texts to those that wait to be packed. ``soon``: they will not wait long.
+
+        What is packed soon lies as it is: compressing it twice costs an append of sixteen events 80-190 us,
+        another two pages in the log 15.
+        """
+        pack = self._codec.leave if soon else self._codec.pack
         self._connection.executemany(
             "INSERT INTO body_new VALUES(?, ?, ?)",
-            [(run.first, run.first + len(run.texts) - 1, self._codec.pack(run.texts)) for run in runs],
+            [(run.first, run.first + len(run.texts) - 1, pack(run.texts)) for run in runs],
         )
 
     def cut(self, first: int, last: int) -> None:

@@ -28,6 +28,9 @@ from .tagging import Tagging, tags
 PENDING_CHARS_MAX: Final = 8_000_000
 """Text waiting in memory. Whole transactions of a first build stay below it."""
 
+SOON_CHARS_MAX: Final = 16_000
+"""Text of one transaction that waits uncompressed until idle time packs it (see ``packing``)."""
+
 Posting: TypeAlias = tuple[int, str, str, str, str]
 SLOTS_MAX: Final = 4096
 
@@ -183,7 +186,8 @@ class DocumentStore:
         self._postings.sort()
         many = self._connection.executemany
         many("INSERT INTO doc VALUES(?, ?, ?, ?, ?, ?, ?, ?)", self._docs)
-        self.bodies.insert(sorted(self._runs, key=lambda run: run.first))
+        soon = not self.is_bulk and self._pending_chars <= SOON_CHARS_MAX
+        self.bodies.insert(sorted(self._runs, key=lambda run: run.first), soon=soon)
         many(_FTS_INSERT, self._postings)
         self.spans.insert(self._new_spans)
         many("INSERT OR REPLACE INTO repeats VALUES(?, ?)", self._repeats)

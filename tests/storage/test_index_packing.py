@@ -266,3 +266,35 @@ def test_the_pieces_looked_for_would_be_found(tmp_path: Path) -> None:
     sqlite.empty_log(connection)
     assert WORD in holds(tmp_path / "index.db", [])
     connection.close()
+
+
+def first_bytes(index: IndexFile, table: str) -> set[bytes]:
+    return {
+        head for (head,) in index.connection.execute(f"SELECT substr(texts, 1, 1) FROM {table}").fetchall()
+    }
+
+
+def test_what_an_append_leaves_lies_as_it_is_until_it_is_packed(index: IndexFile) -> None:
+    sid = index.put(SessionKey("journal", "", "s"), state("s"))
+    texts = [
+        f"some words again and again, number {n}: " + "again " * 20 for n in range(2 * packing.NEW_ROWS_MAX)
+    ]
+    for seq, text in enumerate(texts):
+        with index.writer.transaction():
+            index.writer.append(sid, [document(seq, text)])
+    assert first_bytes(index, "body_new") == {b"\x00"}
+    assert [one.text for one in index.reader.documents(sid)] == texts
+    while index.writer.merge_step():
+        pass
+    assert first_bytes(index, "body_new") == set()
+    assert [one.text for one in index.reader.documents(sid)] == texts
+    ((size,),) = index.connection.execute("SELECT sum(length(texts)) FROM body").fetchall()
+    assert size < sum(map(len, texts)) / 4
+
+
+@pytest.mark.parametrize(("count", "bulk"), [(1_000, False), (10, True)])
+def test_much_at_once_is_compressed_at_once(index: IndexFile, count: int, bulk: bool) -> None:
+    index.writer.bulk(bulk)
+    documents = [document(seq, "again and again " * 20) for seq in range(count)]
+    index.put(SessionKey("journal", "", "s"), state("s"), documents)
+    assert first_bytes(index, "body_new") == {b"\x01"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import attrs
 
@@ -79,8 +79,8 @@ def session_hit(circle: Circle, hit: FoundInSession) -> SessionHit:
     )
 
 
-def found_session(circle: Circle, hit: FoundInSession) -> FoundSession:
-    """One hit of a tool's search, with its sub-agents."""
+def found_session(circle: Circle, hit: FoundInSession, path_of: Callable[[int], str | None]) -> FoundSession:
+    """One hit of a tool's search, with its sub-agents. ``path_of``: where a session's log lies."""
     entry = circle.member(hit.session.key)
     shown, parent = circle.show(entry), circle.parent(entry)
     above = None if parent is None else circle.show(parent).header
@@ -97,8 +97,8 @@ def found_session(circle: Circle, hit: FoundInSession) -> FoundSession:
         parent=above,
         parent_outward_id=None if above is None else above.id,
         hides_parent=shown.hides_parent,
-        sub_agents=tuple(found_session(circle, child) for child in hit.sub_agents),
-        path=hit.session.state.path,
+        sub_agents=tuple(found_session(circle, child, path_of) for child in hit.sub_agents),
+        path=path_of(hit.session.sid),
     )
 
 

@@ -50,10 +50,13 @@ async def _sessions(asked: Asked) -> JSON:
     caller = await _caller(asked)
     entries = await house.corpus.entries(caller, (), asked.signal)
     shown = entries[: _limit(asked, 50)]
+    sids = [one.entry.stored.sid for one in shown if one.entry.stored is not None]
+    paths = await house.storage.read(lambda reader: {sid: reader.index.log_path(sid) for sid in sids})
     rows: list[JSON] = []
     for one in shown:
         entry = one.entry
-        state = None if entry.stored is None else entry.stored.state
+        stored = entry.stored
+        state = None if stored is None else stored.state
         title = entry.live.title if entry.live is not None else None if state is None else state.title
         rows.append(
             record_row(one.record)
@@ -64,7 +67,7 @@ async def _sessions(asked: Asked) -> JSON:
                 else None
                 if state is None
                 else state.length,
-                "path": None if state is None else state.path,
+                "path": None if stored is None else paths[stored.sid],
                 "source_gone": state is not None and state.source_gone,
             }
         )

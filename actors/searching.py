@@ -180,8 +180,9 @@ class Searching:
             )
             found = index.search_sessions(spec, reach)
             circle = circle_of_hits(index, self.corpus, caller, found.hits)
+            path_of = index.log_path if caller.kind == "operator" else _no_path
             return CollectedSessions(
-                hits=tuple(found_session(circle, hit) for hit in found.hits),
+                hits=tuple(found_session(circle, hit, path_of) for hit in found.hits),
                 capped=found.more,
                 receipt=self._receipts.make(index, caller, reach, found.facts),
             )
@@ -313,6 +314,10 @@ class Searching:
 
 def _ids(outward: str) -> frozenset[str]:
     return frozenset(possible_ids(outward))
+
+
+def _no_path(_sid: int) -> None:
+    """Where logs lie is told to the operator alone."""
 
 
 def _bound_workspaces(

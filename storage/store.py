@@ -44,6 +44,7 @@ from .news import News, put_news
 from .readers.registry import READERS
 from .readers.seam import Reader
 from .sources.catalog_schema import CATALOG_TABLES, CATALOG_VERSION, create_catalog
+from .sources.locate import log_path
 from .sources.sources import Sources, open_sources
 from .sources.spec import SourceSpec
 from .sqlite import Connection, JournalMode
@@ -151,7 +152,7 @@ class Store:
         except BaseException:
             index.close()
             raise
-        return StoreReader(index, open_index_reader(index), JournalReader(journal), self.index_path)
+        return StoreReader(index, open_index_reader(index, log_path), JournalReader(journal), self.index_path)
 
     def suspect(self, error: BaseException) -> None:
         """As ``StoreReader.suspect``, of what a write met."""

@@ -38,8 +38,8 @@ class SessionState:
     ``length``: events in the log, text or not. ``inherited``: leading events copied from the parent's log.
     ``persisted`` is the session record's flag. ``error``: a code; the session is quarantined: listed
     among the unread, without documents. ``title_error``: why the title cannot be told (SPEC 10.10).
-    ``losses``: damaged records. ``path``: the log, for people. ``durable``: False for sessions that
-    ``wipe_unpersisted`` removes at open (live ones nobody stored).
+    ``losses``: damaged records. ``durable``: False for sessions that ``wipe_unpersisted`` removes at open
+    (live ones nobody stored).
     """
 
     header: SessionHeader
@@ -53,7 +53,6 @@ class SessionState:
     source_gone: bool = False
     error: str | None = None
     losses: int = 0
-    path: str | None = None
     durable: bool = True
 
 
@@ -311,6 +310,10 @@ class IndexReader(Protocol):
 
     def with_id(self, id: str) -> list[StoredSession]:  # noqa: A002 - the contract's word
         """Every visible session with this id, unreadable ones included, best rank first."""
+        ...
+
+    def log_path(self, sid: int) -> str | None:
+        """Where the log of a session lies, for people; None if it has none."""
         ...
 
     def of_source(self, source: str) -> list[StoredSession]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
+from typing import TypeAlias
 
 from ...protocol.documents import Document
 from ...protocol.filters import SessionClause
@@ -31,6 +32,13 @@ from .scope import Sql, any_of, joined, reach_conditions, session_conditions
 from .searcher import Searcher
 from .skeletons import read_skeleton
 
+LogPath: TypeAlias = Callable[[Connection, int], "str | None"]
+
+
+def _no_log(_connection: Connection, _sid: int) -> None:
+    return None
+
+
 _SESSIONS = f"SELECT {rows.COLUMNS} FROM session AS s JOIN workspace AS w ON w.ws = s.ws WHERE "
 
 _KIN = """s.visible = 1 AND (s.id IN (
@@ -50,8 +58,9 @@ _BATCH = 500
 class Reader:
     """See ``door.IndexReader``, which this fills."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, log_path: LogPath = _no_log) -> None:
         self._connection = connection
+        self._log_path = log_path
         self._codec = TextCodec()
         self._bodies = Bodies(connection, self._codec)
         self._searcher = Searcher(connection, self._bodies)
@@ -100,8 +109,11 @@ class Reader:
     def kin(self, id: str) -> list[StoredSession]:  # noqa: A002 - the contract's word
         return self._listed(Sql(_KIN, (to_sql(id), to_sql(id))), "s.sid")
 
+    def log_path(self, sid: int) -> str | None:
+        return self._log_path(self._connection, sid)
+
     def of_source(self, source: str) -> list[StoredSession]:
-        return self._listed(Sql("s.source = ?", (source,)), "s.id, s.place")
+        return self._listed(Sql(rows.OF_SOURCE, rows.of_source(source)), "s.id, s.place")
 
     def fallbacks(self, sid: int) -> list[StoredSession]:
         session = self.session(sid)
@@ -229,6 +241,9 @@ def _visible(column: str, ids: list[str]) -> Sql:
     return Sql(f"s.visible = 1 AND {named.text}", named.values)
 
 
-def open_reader(connection: Connection) -> Reader:
-    """The reader of an index whose tables exist, on a connection of its own."""
-    return Reader(connection)
+def open_reader(connection: Connection, log_path: LogPath = _no_log) -> Reader:
+    """The reader of an index whose tables exist, on a connection of its own.
+
+    ``log_path``: tells where a session's log lies, from tables beside the index's.
+    """
+    return Reader(connection, log_path)

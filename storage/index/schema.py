@@ -13,7 +13,7 @@ from ...protocol.tokens import TOKENS_VERSION
 from .. import sqlite
 from ..sqlite import Connection
 
-INDEX_VERSION: Final = 10
+INDEX_VERSION: Final = 11
 """Raised with every change of tables or of what is stored in them. TOKENS_VERSION is checked apart."""
 
 BLOCK_BITS: Final = 12
@@ -39,7 +39,9 @@ _STATEMENTS: Final = (
         sub_agent INT NOT NULL, inherited INT NOT NULL, losses INT NOT NULL,
         documents INT NOT NULL DEFAULT 0, texts INT NOT NULL DEFAULT 0, chars INT NOT NULL DEFAULT 0,
         generation INT NOT NULL DEFAULT 0,
-        state BLOB NOT NULL, UNIQUE(source, place, id))""",
+        key INT NOT NULL, state BLOB NOT NULL)""",
+    # Of source, place and id: rows.key_hash. The writer keeps them unique.
+    "CREATE INDEX session_key ON session(key)",
     # With the workspace: a look-up inside a reach never comes to a row outside it, not even for its time
     "CREATE INDEX session_id ON session(id, ws)",
     "CREATE INDEX session_ws ON session(ws, created_at)",

@@ -29,7 +29,7 @@ _UPDATE: Final = (
 )
 _INSERT: Final = (
     "INSERT INTO session(ws, created_at, parent, rank, error, durable, persisted, sub_agent, inherited,"
-    " losses, state, source, place, id, visible) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)"
+    " losses, state, source, place, id, key, visible) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)"
 )
 CHECKPOINT_PAGES: Final = 8_000
 """Log pages (32 MB) after which a commit has to copy them back itself; idle steps do it long before."""
@@ -156,7 +156,8 @@ class Writer:
             state.inherited, state.losses, rows.encode_state(state),
         )  # fmt: skip
         if before is None:
-            cursor = execute(_INSERT, (*values, key.source, to_sql(key.place), to_sql(key.id)))
+            named = (key.source, to_sql(key.place), to_sql(key.id), rows.key_hash(key))
+            cursor = execute(_INSERT, (*values, *named))
             assert cursor.lastrowid is not None, "an INSERT has a row id"
             sid = cursor.lastrowid
         else:
@@ -247,7 +248,8 @@ class Writer:
         if row is not None and row[0] == int(shown):
             return
         execute("INSERT OR REPLACE INTO source VALUES(?, ?)", (source, int(shown)))
-        found = execute(f"SELECT {rows.COLUMNS} FROM session AS s WHERE source = ?", (source,)).fetchall()
+        sql = f"SELECT {rows.COLUMNS} FROM session AS s WHERE {rows.OF_SOURCE}"
+        found = execute(sql, rows.of_source(source)).fetchall()
         self._moved = self._moved or bool(found)
         for row in found:
             self._changed(visibility.settle(self._connection, rows.stored(row).state.header))

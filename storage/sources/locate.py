@@ -11,6 +11,7 @@ import attrs
 from ...protocol.event import Event
 from ...protocol.outward import SessionKey
 from ..index.rows import from_sql
+from ..readers.discovery import printable
 from ..readers.seam import LogUnit, Reader
 from ..sqlite import Connection
 from .catalog_rows import path_of
@@ -21,6 +22,11 @@ _BY_SID: Final = """SELECT r.format, r.root, r.label, u.lies, u.stamp, s.id, s.p
     FROM catalog_session AS c JOIN session AS s ON s.sid = c.number
     JOIN catalog_unit AS u ON u.unit_id = c.unit_id JOIN catalog_root AS r ON r.root_id = u.root_id
     WHERE c.number = ? AND NOT u.gone"""
+
+
+_PATH: Final = """SELECT r.root, u.lies FROM catalog_session AS c
+    JOIN catalog_unit AS u ON u.unit_id = c.unit_id JOIN catalog_root AS r ON r.root_id = u.root_id
+    WHERE c.number = ?"""
 
 
 @attrs.frozen(kw_only=True)
@@ -52,6 +58,15 @@ def locate(connection: Connection, sid: int) -> Located | None:
     )
     key = SessionKey(name, from_sql(session_place), from_sql(id_))
     return Located(format=name, key=key, unit=unit, stamp=unpack_stamp(stamp))
+
+
+def log_path(connection: Connection, sid: int) -> str | None:
+    """Where the log that tells this session lies, or lay; None if it has none."""
+    rows = connection.execute(_PATH, (sid,)).fetchall()
+    if not rows:
+        return None
+    root, lies = rows[0]
+    return printable(unpack_whereabouts(lies, path_of(root), "").path)
 
 
 def read_located(

@@ -14,7 +14,6 @@ from ...protocol.outward import SessionKey
 from ..index.door import IndexWriter, SessionState
 from ..journal import JournalReader
 from ..projection import title_of_log
-from ..readers.discovery import printable
 from .catalog import Catalog
 from .catalog_rows import CatalogSession, Unit
 from .reading import Piece
@@ -66,7 +65,6 @@ class Standing:
             source_gone=gone,
             error=note.broken,
             losses=note.losses,
-            path=printable(unit.path),
         )
 
     def _is_indexed(self, key: SessionKey) -> bool:

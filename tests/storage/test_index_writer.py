@@ -187,7 +187,7 @@ def test_state_comes_back_as_it_was_put(index: IndexFile) -> None:
     whole = state(
         "s\ud800", cwd="/a\udc00", parent_session="p\ud801", origin="subagent", seed_length=3, inherited=2,
         title=Title(title="T", message_seqs=(1, 2), source={"kind": "user", "x": [None]}, seq=4, time=-5),
-        title_error="E", length=9, revision="r\ud800", persisted=False, source_gone=True, losses=7, path="/p",
+        title_error="E", length=9, revision="r\ud800", persisted=False, source_gone=True, losses=7,
         rank=4,
     )  # fmt: skip
     key = SessionKey("codex", "pl\ud800ace", "s\ud800")

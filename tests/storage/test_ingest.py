@@ -32,7 +32,7 @@ def test_new_logs_are_read_and_found(toys: ToyStore) -> None:
     sessions = toys.sessions()
     assert {key: row.state.length for key, row in sessions.items()} == {"one": 2, "two": 1, "three": 1}
     assert sessions["one"].key.place == "a"
-    assert sessions["one"].state.path == str(toys.logs / "a/one.toy")
+    assert toys.path("one") == str(toys.logs / "a/one.toy")
     assert sessions["one"].state.title is not None
     assert sessions["one"].state.title.title == "A title"
     assert toys.found("beta") == {"one"}
@@ -173,7 +173,7 @@ def test_a_moved_log_keeps_its_session(toys: ToyStore, how: str) -> None:
     toys.refresh()
     after = toys.sessions()["one"]
     assert (after.sid, after.key) == (before.sid, before.key)
-    assert after.state.path == str(target)
+    assert toys.path("one") == str(target)
     assert toys.texts("one") == ["alpha", "beta", "gamma"]
     assert [offset for _, offset in toys.toy.reads] == [len(line("one", "alpha") + line("one", "beta"))]
 

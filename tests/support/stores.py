@@ -50,6 +50,12 @@ class ToyStore:
         with self.reader.index.snapshot():
             return {session.key.id: session for session in self.reader.index.sessions(EVERYONE)}
 
+    def path(self, session: str) -> str | None:
+        """Where the session's log lies, as people are told."""
+        with self.reader.index.snapshot():
+            (row,) = self.reader.index.with_id(session)
+            return self.reader.index.log_path(row.sid)
+
     def unread(self) -> dict[str, str | None]:
         with self.reader.index.snapshot():
             return {row.key.id: row.state.error for row in self.reader.index.unread(EVERYONE)}

@@ -44,9 +44,9 @@ _STATEMENTS: Final = (
     "CREATE INDEX session_key ON session(key)",
     # With the workspace: a look-up inside a reach never comes to a row outside it, not even for its time
     "CREATE INDEX session_id ON session(id, ws)",
-    "CREATE INDEX session_ws ON session(ws, created_at)",
     "CREATE INDEX session_parent ON session(parent) WHERE parent IS NOT NULL",
     "CREATE INDEX session_unseen ON session(sid) WHERE visible = 0 OR error IS NOT NULL",
+    # With times of creation in an index a list of 9,000 took as long, a range of 1 % 1 ms instead of 1.6
     "CREATE INDEX session_readable ON session(ws, losses) WHERE visible = 1 AND error IS NULL",
     "CREATE TABLE block(block INTEGER PRIMARY KEY AUTOINCREMENT, sid INT NOT NULL)",
     "CREATE INDEX block_sid ON block(sid)",

@@ -14,11 +14,13 @@ from typing import Final
 SPAN_BYTES: Final = 8192
 WHOLLY_DIGESTED_BYTES: Final = 2 * SPAN_BYTES
 """Up to this offset nothing before it escapes the digest."""
+DIGEST_BYTES: Final = 8
+"""A log that is made to collide deceives nobody but its own readers, and they could be told lies plainly."""
 
 
 def prefix_digest(path: Path, offset: int) -> bytes:
     """Digest of the first and the last 8 KiB before ``offset``, and of ``offset`` itself. Raises: OSError."""
-    digest = hashlib.blake2b(offset.to_bytes(8, "big"), digest_size=16)
+    digest = hashlib.blake2b(offset.to_bytes(8, "big"), digest_size=DIGEST_BYTES)
     with path.open("rb", buffering=0) as file:
         digest.update(file.read(min(offset, SPAN_BYTES)))
         if offset > SPAN_BYTES:

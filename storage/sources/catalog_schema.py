@@ -10,7 +10,7 @@ from typing import Final
 
 from ..sqlite import Connection
 
-CATALOG_VERSION: Final = 4
+CATALOG_VERSION: Final = 5
 
 _STATEMENTS: Final = (
     "CREATE TABLE catalog_root(root_id INTEGER PRIMARY KEY AUTOINCREMENT, format TEXT NOT NULL,"

@@ -16,7 +16,7 @@ import msgspec
 
 from ....protocol.json_value import JSON
 from ..corelog.shapes import COMPACTION
-from ..record_table import Entry, RecordTable, Row
+from ..record_table import Entry, RecordRows, RecordTable
 from .drafts import Draft
 from .fields import mapping, string, strings
 from .mapping import is_act, is_summary
@@ -46,8 +46,8 @@ def _unstale(anchor: int) -> int | None:
 
 class LinksState(msgspec.Struct, array_like=True):
     surface: Rows | None = None
-    recent: list[Row] = []
-    targets: list[Row] = []
+    recent: RecordRows = msgspec.field(default_factory=RecordRows)
+    targets: RecordRows = msgspec.field(default_factory=RecordRows)
     boundary: int = -1
     kept: list[int] = []
     retracted: list[int] = []

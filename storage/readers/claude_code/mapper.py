@@ -13,7 +13,7 @@ import msgspec
 
 from ....protocol.json_value import JSON
 from ..driver import Record
-from ..record_table import CallTable, Entry
+from ..record_table import CallRows, CallTable, Entry
 from ..seam import Refusal, SessionDelta
 from .drafts import Draft, drafts_text, with_native
 from .fields import items, string
@@ -45,7 +45,7 @@ class _State(msgspec.Struct, array_like=True):
     facts: list[Facts]
     lanes: dict[str, int]
     links: LinksState
-    calls: list[tuple[bytes, int]]
+    calls: CallRows
     titles: Titles
     known: bool
 
@@ -239,7 +239,7 @@ class ClaudeMapper:
 def _fresh(beside: Beside, start: int) -> _State:
     identity = Identity(beside.stem, beside.folder, beside.stem)
     facts = Facts(id=beside.stem, time=start)
-    return _State(identity, [facts], {}, LinksState(), [], Titles(), False)
+    return _State(identity, [facts], {}, LinksState(), CallRows(), Titles(), False)
 
 
 def _decode(state: bytes) -> _State:

@@ -14,7 +14,7 @@ from ..corelog.shapes import USER, dict_of, first_text, json_text, list_of, text
 from ..corelog.times import epoch_ms
 from ..driver import Record
 from ..native_name import native_name
-from ..record_table import CallTable, Entry, RecordTable, Row
+from ..record_table import CallRows, CallTable, Entry, RecordRows, RecordTable
 from ..seam import Refusal, SessionDelta
 
 FORMAT: Final = "copilot"
@@ -38,8 +38,8 @@ _TEXT: Final = {
 class CopilotState(msgspec.Struct):
     logs: list[LogState]
     agents: dict[str, int] = {}
-    rows: list[Row] = []
-    calls: list[tuple[bytes, int]] = []
+    rows: RecordRows = msgspec.field(default_factory=RecordRows)
+    calls: CallRows = msgspec.field(default_factory=CallRows)
     names: dict[str, str] = {}
     """What sub-agents are called that have been started but have done nothing yet."""
     settled: bool = False

@@ -17,7 +17,7 @@ from ..corelog.shapes import USER, dict_of, first_text, json_text, text_block, t
 from ..corelog.times import epoch_ms
 from ..driver import Record
 from ..native_name import native_name
-from ..record_table import Entry, RecordTable, Row
+from ..record_table import Entry, RecordRows, RecordTable
 from ..seam import Refusal, SessionDelta
 
 FORMAT: Final = "droid"
@@ -31,7 +31,7 @@ _STREAM: Final = frozenset(("tool_call", "tool_result", "completion"))
 
 class DroidState(msgspec.Struct):
     log: LogState
-    rows: list[Row] = []
+    rows: RecordRows = msgspec.field(default_factory=RecordRows)
     model: str = ""
     said: str = ""
     """The last answer of a capture: its completion repeats it."""

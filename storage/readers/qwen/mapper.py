@@ -18,7 +18,7 @@ from ..corelog.shapes import USER, dict_of, json_text, list_of, text_block, text
 from ..corelog.times import epoch_ms
 from ..driver import Record
 from ..native_name import native_name
-from ..record_table import Entry, RecordTable, Row
+from ..record_table import Entry, RecordRows, RecordTable
 from ..seam import Refusal, SessionDelta
 from .parts import message_parts
 
@@ -34,7 +34,7 @@ _GENERATED, _MANUAL = 1, 2
 
 class QwenState(msgspec.Struct):
     log: LogState
-    rows: list[Row] = []
+    rows: RecordRows = msgspec.field(default_factory=RecordRows)
     title_rank: int = 0
     title: str = ""
     known: bool = False

@@ -6,19 +6,20 @@ would close the segment being built. Whoever reads the tables inside a transacti
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Final, TypeAlias
 
 import attrs
 
 from ...protocol.documents import Document
 from ...protocol.event import SURFACES, Surface
-from ...protocol.tokens import parts, prepare, split_tokens
+from ...protocol.tokens import parts, prepare, split_bytes, split_tokens
 from ..sqlite import Connection
 from ..text_codec import TextCodec
 from .bodies import Bodies, BodyRun
 from .packing import Packing
-from .repeats import repeated
+from .repeats import repeated_of
 from .repeats_later import RepeatsLater
 from .rows import from_sql, to_sql
 from .schema import BLOCK_BITS, BLOCK_DOCUMENTS, BLOCK_MASK, SURFACE_NUMBERS
@@ -137,7 +138,10 @@ class DocumentStore:
         row_id = slot.row_id(number)
         text = document.text
         prepared = prepare(text)
-        pieces = other_parts(prepared)
+        spans, counts = self.spans.active, None
+        if spans and not self.is_bulk:  # three things are made of the same words
+            counts = Counter(split_bytes(prepared))
+        pieces = other_parts(prepared, counts)
         kind, search = document.type, document.is_search
         self._docs.append(
             (row_id, document.seq, document.time, self._type(kind), SURFACE_NUMBERS[document.surface],
@@ -145,12 +149,15 @@ class DocumentStore:
         )  # fmt: skip
         BodyRun.extend(self._runs, row_id, text)
         self._postings.append(self._posting(row_id, slot.ws, search, prepared, pieces, len(text)))
-        if self.spans.active:
-            self.spans.extend(self._new_spans, row_id, search, prepared, pieces)
-            if self.is_bulk:
+        if spans:
+            row = self.spans.row_for(self._new_spans, row_id, search)
+            if counts is None:
+                row.add(prepared, pieces)
                 self._without_repeats.append(row_id)
-            elif (hashes := repeated(prepared)) is not None:
-                self._repeats.append((row_id, hashes))
+            else:
+                row.add_split(counts, pieces)
+                if (hashes := repeated_of(counts)) is not None:
+                    self._repeats.append((row_id, hashes))
         slot.numbers, slot.last_seq = number + 1, document.seq
         if not search:
             slot.texts += 1
@@ -298,12 +305,15 @@ class DocumentStore:
             del self._slots[sid]
 
 
-def other_parts(prepared: str) -> str:
+def other_parts(prepared: str, words: Container[bytes] | None = None) -> str:
     """The parts of a text's identifiers that are no words of it already: for finding it these are enough.
 
-    Two postings in five for parts were of words that the text holds as well.
+    Two postings in five for parts were of words that the text holds as well. ``words``: the text's, if it
+    was split for other ends already.
     """
     found = parts(prepared)
+    if words is not None:
+        return " ".join(part for part in found if part.encode() not in words)
     return " ".join(sorted(set(found).difference(split_tokens(prepared)))) if found else ""
 
 

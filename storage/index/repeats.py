@@ -9,7 +9,7 @@ neighbours that look like one, cost a look into the text, never a wrong count.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 from zlib import crc32
 
@@ -25,7 +25,11 @@ def repeated(prepared: str) -> bytes | None:
 
     8 us for 74 words.
     """
-    counts = Counter(split_bytes(prepared))
+    return repeated_of(Counter(split_bytes(prepared)))
+
+
+def repeated_of(counts: Mapping[bytes, int]) -> bytes | None:
+    """The same for a text whose tokens are counted already."""
     hashes = {_hash(token) for token, count in counts.items() if count > 1}
     return b"".join(sorted(hashes)) if len(hashes) <= HASHES_MAX else None
 

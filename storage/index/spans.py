@@ -13,7 +13,8 @@ The row id is that of the first document, negative for documents that ordinary s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import attrs
@@ -21,7 +22,7 @@ import attrs
 from ...protocol.tokens import parts, prepare, split_bytes
 from ..sqlite import Connection
 from .bodies import Bodies
-from .repeats import repeated
+from .repeats import repeated_of
 from .schema import BLOCK_BITS, BLOCK_MASK, SPAN_STATEMENTS, TAG
 
 SPANS_FROM_DOCUMENTS: Final = 20_000
@@ -53,6 +54,7 @@ class SpanRow:
     _tokens: set[str] = attrs.field(factory=set)
     _waiting: list[str] = attrs.field(factory=list)
     _waiting_chars: int = 0
+    _found: set[bytes] = attrs.field(factory=set)
 
     @property
     def row_id(self) -> int:
@@ -67,14 +69,19 @@ class SpanRow:
         if self._waiting_chars > WAITING_CHARS_MAX:
             self._split()
 
+    def add_split(self, words: Iterable[bytes], pieces: str) -> None:
+        """The same for a text that was split for other ends already."""
+        self._found |= self.frequent.intersection(words)
+        if pieces:
+            self._found |= self.frequent.intersection(pieces.encode().split())
+
     def join(self, other: SpanRow) -> None:
         """Take everything of the row that follows."""
         self.last = other.last
         self._tokens |= other.tokens
 
     def _split(self) -> None:
-        found = self.frequent.intersection(split_bytes(" ".join(self._waiting)))
-        self._tokens.update(token.decode() for token in found)
+        self._found |= self.frequent.intersection(split_bytes(" ".join(self._waiting)))
         self._waiting.clear()
         self._waiting_chars = 0
 
@@ -83,6 +90,9 @@ class SpanRow:
         """The frequent ones among its words."""
         if self._waiting:
             self._split()
+        if self._found:
+            self._tokens.update(token.decode() for token in self._found)
+            self._found.clear()
         return self._tokens
 
     @property
@@ -114,18 +124,17 @@ class Spans:
         """Whether new documents need spans."""
         return bool(self._frequent)
 
-    def extend(self, rows: list[SpanRow], row_id: int, search: bool, prepared: str, pieces: str) -> None:
-        """Add a document to the last row of its kind if it goes on there, else open a new row."""
+    def row_for(self, rows: list[SpanRow], row_id: int, search: bool) -> SpanRow:
+        """The row that takes this document: the last one of its kind if it goes on there, else a new one."""
         for row in rows[-2:]:
             if row.search == search and row.last >> BLOCK_BITS == row_id >> BLOCK_BITS and row.last < row_id:
                 if row_id - row.first >= SPAN_DOCUMENTS_MAX:
                     continue
                 row.last = row_id
-                row.add(prepared, pieces)
-                return
+                return row
         row = SpanRow(row_id, row_id, search, self._frequent)
-        row.add(prepared, pieces)
         rows.append(row)
+        return row
 
     def insert(self, rows: Sequence[SpanRow]) -> None:
         """Write rows of blocks that are covered; the others come with their block."""
@@ -263,8 +272,10 @@ class Spans:
         repeats: list[tuple[int, bytes]] = []
         for doc, text in self._bodies.between(start, found[-1][0]):
             prepared = prepare(text)
-            self.extend(rows, doc, bool(searches[doc]), prepared, " ".join(parts(prepared)))
-            if (hashes := repeated(prepared)) is not None:
+            counts = Counter(split_bytes(prepared))
+            row = self.row_for(rows, doc, bool(searches[doc]))
+            row.add_split(counts, " ".join(parts(prepared)))
+            if (hashes := repeated_of(counts)) is not None:
                 repeats.append((doc, hashes))
         self._write(rows)
         self._connection.executemany("INSERT OR REPLACE INTO repeats VALUES(?, ?)", repeats)

@@ -17,7 +17,7 @@ from ..edge.server import WebSocketServer
 from ..edge.server_config import ServerConfig
 from ..serve import Serving, open_edge
 from ..service import open_service
-from .allocating import share_heaps
+from .allocating import give_back_regularly, share_heaps
 from .collecting import calm_collector
 
 logger = logging.getLogger(__name__)
@@ -56,6 +56,7 @@ async def run_server(
             ready(serving.url, data_dir / OPERATOR_FILE, os.getpid())
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(_obey_signals, serving, grace_s)
+                nursery.start_soon(give_back_regularly)
                 if idle_exit_s is not None:
                     nursery.start_soon(stop_when_idle, serving.server, idle_exit_s)
                 await server.stop_asked()

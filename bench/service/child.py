@@ -22,7 +22,7 @@ import trio_websocket as ws
 
 from ...actors.config import ServiceConfig, Source
 from ...actors.edge.server_config import ServerConfig
-from ...actors.hosts.allocating import share_heaps
+from ...actors.hosts.allocating import give_back_regularly, share_heaps
 from ...actors.hosts.collecting import calm_collector
 from ...actors.serve import Serving, serve
 from ...storage.tokens import StoredToken, hash_token
@@ -75,7 +75,10 @@ async def _serve(data_dir: str, log_root: str | None = None) -> None:
     async with trio.open_nursery() as nursery:
         serving: Serving = await nursery.start(serve, config, edge)
         calm_collector()  # as the shipped host does
-        await _until_told(serving.url)
+        async with trio.open_nursery() as upkeep:
+            upkeep.start_soon(give_back_regularly)  # this, too
+            await _until_told(serving.url)
+            upkeep.cancel_scope.cancel()
         serving.stop(grace_s=0.5)
 
 

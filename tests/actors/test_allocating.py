@@ -8,8 +8,16 @@ import subprocess
 import sys
 
 import pytest
+import trio
+import trio.testing
 
-from session_query.actors.hosts.allocating import HEAPS, share_heaps
+from session_query.actors.hosts import allocating
+from session_query.actors.hosts.allocating import (
+    GIVE_BACK_EVERY_S,
+    HEAPS,
+    give_back_regularly,
+    share_heaps,
+)
 
 CODE = """
 import ctypes, sys, threading
@@ -64,10 +72,30 @@ def test_what_the_environment_says_stands() -> None:
     assert _told("share", MALLOC_ARENA_MAX="4") == ("False", 4)
 
 
-def test_where_there_is_no_such_thing_nothing_happens(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_where_there_is_no_such_thing_nothing_happens(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("MALLOC_ARENA_MAX", raising=False)
+    monkeypatch.setattr(ctypes, "CDLL", lambda _: _Without())
+    assert not share_heaps()
+    await give_back_regularly()  # returns
     monkeypatch.setattr(sys, "platform", "win32")
     assert not share_heaps()
-    monkeypatch.setattr(sys, "platform", "linux")
-    monkeypatch.setattr(ctypes, "CDLL", lambda _: object())
-    assert not share_heaps()
+    await give_back_regularly()
+
+
+class _Without:
+    """A C library that has none of it."""
+
+    def __getitem__(self, name: str) -> object:
+        raise AttributeError(name)
+
+
+@pytest.mark.skipif(not _is_glibc(), reason="another C library has no such heaps")
+async def test_free_pages_are_given_back_again_and_again(
+    autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+    monkeypatch.setattr(allocating, "_function", lambda *_: asked.append)
+    with trio.move_on_after(10 * GIVE_BACK_EVERY_S):
+        await give_back_regularly()
+    assert asked
+    assert set(asked) == {0}

@@ -87,5 +87,7 @@ if sys.platform == "linux":
 
 
 def open_bell() -> Bell:
-    """The best bell this system has."""
-    return EventBell() if sys.platform == "linux" else SocketBell()
+    """The best bell this system has. A Python for Linux may be built without event counters."""
+    if sys.platform == "linux" and hasattr(os, "eventfd"):
+        return EventBell()
+    return SocketBell()

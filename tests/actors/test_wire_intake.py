@@ -292,6 +292,24 @@ async def test_an_unusual_request_leaves_all_reading_to_the_library() -> None:
             assert await link.receive() == "hello"
 
 
+async def test_nothing_that_is_done_with_is_kept_while_the_peer_is_silent() -> None:
+    """A thousand idle connections would keep a thousand last messages, each between holes of the heap."""
+    ours, theirs = trio.testing.memory_stream_pair()
+    first, second = frame(TEXT, b"x" * 5_000), frame(TEXT, b"y")
+    async with trio.open_nursery() as nursery:
+        peer = RawPeer(ours)
+        nursery.start_soon(peer.handshake)
+        async with open_link(CountedStream(theirs), CONFIG) as link:
+            nursery.start_soon(ours.send_all, first + second[:3])
+            assert await link.receive() == "x" * 5_000
+            nursery.start_soon(ours.send_all, second[3:])
+            assert await link.receive() == "y"
+            nursery.start_soon(link.receive)
+            await trio.testing.wait_all_tasks_blocked()
+            assert link._intake._buffer == b""
+            nursery.cancel_scope.cancel()
+
+
 @pytest.mark.parametrize("size", [0, 1, 3, 4, 5, 1_000])
 def test_unmasking_is_its_own_inverse(size: int) -> None:
     data = random.Random(size).randbytes(size)

@@ -29,6 +29,7 @@ from .catalog_rows import (
     SessionNote,
     Unit,
     flags_of,
+    is_owner,
     pack_note,
     path_blob,
     path_of,
@@ -311,6 +312,28 @@ class Catalog:
                 session = session_of(key.source, unit.place, row, self._codec)
                 found += [] if session is None else [session]
         return found
+
+    def standing_of(self, session: CatalogSession) -> tuple[bool, int | None] | None:
+        """Whether this log tells the session, and its ``sid``, as stored now; None if nothing is stored.
+
+        A row that was read before another log of this transaction took the session over knows neither.
+        """
+        if session.number is None:
+            return None
+        execute, session_id = self.connection.execute, to_sql(session.key.id)
+        sql = f"SELECT number, flags FROM catalog_session WHERE {_IS_IT}"
+        rows = execute(sql, self._identity(session)).fetchall()
+        if not rows:
+            sid = index_rows.sid_of(self.connection, session.key)
+            sql = "SELECT number, flags FROM catalog_session WHERE number = ? AND unit_id = ?"
+            rows = execute(sql, (sid, session.unit_id)).fetchall()
+        if not rows:
+            sql = "SELECT number, flags FROM catalog_session WHERE id = ? AND unit_id = ?"
+            rows = execute(sql, (session_id, session.unit_id)).fetchall()
+        if not rows:
+            return None
+        ((session.number, flags),) = rows
+        return is_owner(flags), session.number if session.number > 0 else None
 
     def put_session(self, session: CatalogSession, known: SessionState | None = None) -> None:
         """Store one session's row. ``known``: what the index has just been given for its ``sid``."""

@@ -80,6 +80,8 @@ class Unit:
     problem: str | None = None
     message: str | None = None
     gone: bool = False
+    handed: bool = False
+    """A session became this log's to tell after the read that is being written had begun: it is read anew."""
 
     @property
     def has_moved(self) -> bool:
@@ -208,6 +210,11 @@ def flags_of(session: CatalogSession, known: SessionState | None) -> int:
         flags |= _TITLED * (note.reported == title)
         flags |= _TITLE_EVENT * (note.title_event is not None and note.title_event == _plain(title))
     return flags | _SETTLED_TITLE * (note.title_event is not None and note.title_event == note.settled_title)
+
+
+def is_owner(flags: int) -> bool:
+    """Whether the unit of a row with these flags tells the session."""
+    return bool(flags & _OWNER)
 
 
 def pack_note(note: SessionNote, flags: int, known: SessionState | None) -> bytes:

@@ -181,6 +181,7 @@ class Ingest:
         unit = None if change.unit is None else self.catalog.units.get(change.unit.unit_id)
         if unit is None:
             return None
+        unit.handed = False
         root, reader = self._of(unit)
         found = attrs.evolve(change.found, place=root.reader_place(unit))
         return UnitReading(
@@ -352,7 +353,8 @@ class Ingest:
         if batch is not None and batch.refusal is None:
             has_forgotten = any(row.forgotten for row in reading.rows.values())
             # a mapper's state may hold words of a session that was forgotten
-            self.catalog.put_checkpoint(unit, None if has_forgotten else batch.checkpoint)
+            anew = has_forgotten or unit.handed
+            self.catalog.put_checkpoint(unit, None if anew else batch.checkpoint)
             root, reader = self._of(unit)
             unit.stamp, unit.version = None, version_of(root, reader)
             self.catalog.put_unit(unit, unit.files, _now_ms())
@@ -364,6 +366,8 @@ class Ingest:
         root, reader = self._of(unit)
         settled = ended.problem != "error"  # what could not be opened may be opened next time
         unit.stamp = reading.stamp if settled else attrs.evolve(reading.stamp, settled=False)
+        if unit.handed:
+            unit.stamp = None
         unit.version = version_of(root, reader)
         unit.problem, unit.message, unit.gone = ended.problem, ended.message, False
         files = [str(file) for file in reading.found.files]
@@ -372,7 +376,7 @@ class Ingest:
             self.catalog.put_checkpoint(unit, None)
             self.standing.unreadable(unit)
         elif ended.whole:
-            self.again += self.standing.settle(unit, reading.told)
+            self.again += self.standing.settle(unit, reading.told, self._begun.keys())
 
     def _keep_hot(self, reading: UnitReading) -> None:
         for row, hot in reading.hot():

@@ -35,6 +35,11 @@ class Standing:
     def put(self, unit: Unit, piece: Piece) -> None:
         """Apply one piece to the index and store its row."""
         row, known = piece.row, None
+        stands = self.catalog.standing_of(row)
+        if stands is not None and stands != (row.owner, row.sid):
+            row.owner, row.sid = stands  # handed over meanwhile: its new teller is read anew
+            self.catalog.put_session(row)
+            return
         if row.forgotten:
             self._remove(row)
         elif row.owner:
@@ -70,10 +75,11 @@ class Standing:
     def _is_indexed(self, key: SessionKey) -> bool:
         return self.writer.find(key) is not None
 
-    def settle(self, unit: Unit, put: Collection[str] = ()) -> list[Unit]:
+    def settle(self, unit: Unit, put: Collection[str] = (), begun: Collection[SessionKey] = ()) -> list[Unit]:
         """A unit was read to its end: what it no longer tells goes, losses are laid at a session's door.
 
-        ``put``: ids of the sessions whose state this read has already written.
+        ``put``: ids of the sessions whose state this read has already written. ``begun``: sessions that a log
+        of this transaction tells, perhaps one that is not written yet.
         Returns: units to be read from their start, because a session is theirs to tell now.
         """
         again: list[Unit] = []
@@ -91,7 +97,7 @@ class Standing:
                     self._put(unit, row)
         for row in told:
             if unit not in again:  # else its sessions have just been dropped, to be told anew
-                again += self._contest(row.key)
+                again += self._contest(row.key, begun)
         return again
 
     def lose(self, unit: Unit) -> list[Unit]:
@@ -182,9 +188,11 @@ class Standing:
             self.writer.delete(row.sid)
             row.sid = None
 
-    def _contest(self, key: SessionKey) -> list[Unit]:
+    def _contest(self, key: SessionKey, begun: Collection[SessionKey]) -> list[Unit]:
         """Several logs of one folder tell one session: the one that goes on furthest is believed."""
-        tellers = self.catalog.tellers(key)
+        tellers = [row for row in self.catalog.tellers(key) if not row.forgotten]
+        if tellers and key not in begun and not any(row.owner for row in tellers):
+            return self._hand_over(None, max(tellers, key=_claim))
         if len(tellers) < 2:
             return []
         moved = [row for row in tellers if self.catalog.units[row.unit_id].has_moved]
@@ -213,7 +221,7 @@ class Standing:
         heir.note.digest = None
         self.catalog.put_session(heir)
         unit = self.catalog.units[heir.unit_id]
-        unit.stamp = None
+        unit.stamp, unit.handed = None, True
         self.catalog.put_checkpoint(unit, None)
         self.catalog.put_unit(unit, unit.files, 0)
         return [unit]

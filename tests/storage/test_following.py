@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from session_query.storage import sqlite
@@ -204,3 +205,72 @@ def test_a_generator_that_is_dropped_puts_its_marks_back(tmp_path: Path) -> None
         assert toys.store.sources.freshness.look_is_due()
         list(toys.store.sources.refresh())
         assert len(toys.sessions()) == 20
+
+
+LOGS = [f"{folder}/{n}.toy" for folder in ("a", "b") for n in range(3)]
+SHARED = st.tuples(
+    st.sampled_from(["append", "append", "rewrite", "delete", "copy", "refresh"]),
+    st.sampled_from(LOGS),
+    st.lists(st.sampled_from(["s0", "s1"]), min_size=1, max_size=2),
+    st.sampled_from([*LOGS, "z/0.toy", "z/1.toy"]),
+)
+
+
+@given(actions=st.lists(SHARED, max_size=14))
+@example(
+    actions=[
+        ("append", "b/2.toy", ["s0"], ""),
+        ("refresh", "", [], ""),
+        ("append", "b/0.toy", ["s0"], ""),
+        ("append", "b/1.toy", ["s0"], ""),
+    ]
+)
+@example(
+    actions=[
+        ("append", "b/1.toy", ["s0"], ""),
+        ("refresh", "", [], ""),
+        ("append", "b/2.toy", ["s0"], ""),
+        ("rewrite", "b/1.toy", ["s1"], ""),
+    ]
+)
+@settings(max_examples=25, deadline=None)
+def test_logs_that_tell_the_same_sessions_end_like_ones_read_afresh(
+    tmp_path_factory: pytest.TempPathFactory, actions: list[tuple[str, str, list[str], str]]
+) -> None:
+    toys = open_toy_store(tmp_path_factory.mktemp("shared"))
+    try:
+        for turn, (action, name, sessions, target) in enumerate(actions):
+            if action == "refresh":
+                toys.refresh()
+            else:
+                share(toys.logs, action, name, sessions, target, turn)
+        toys.refresh()
+        assert without_places(everything(toys)) == without_places(told(toys))
+        check_catalog(toys)
+    finally:
+        toys.close()
+
+
+def share(root: Path, action: str, name: str, sessions: list[str], target: str, turn: int) -> None:
+    """One thing that may happen to a log beside others that tell its sessions."""
+    path, other = root / name, root / target
+    path.parent.mkdir(exist_ok=True)
+    other.parent.mkdir(exist_ok=True)
+    lines = b"".join(line(id_, f"t{turn}n{n}", at=turn * 100 + n) for n, id_ in enumerate(sessions))
+    if action == "append":
+        with path.open("ab") as file:
+            file.write(lines)
+    elif action == "rewrite":
+        path.write_bytes(lines)
+    elif action == "delete":
+        path.unlink(missing_ok=True)
+    elif action == "copy" and path.exists() and other != path:
+        shutil.copyfile(path, other)
+
+
+def check_catalog(toys: ToyStore) -> None:
+    """Every session of the index has one row in the catalog, and every row has its log."""
+    rows = toys.store.connection.execute("SELECT number, unit_id FROM catalog_session").fetchall()
+    sids = {sid for (sid,) in toys.store.connection.execute("SELECT sid FROM session").fetchall()}
+    assert {number for number, _ in rows if number > 0} == sids
+    assert {unit_id for _, unit_id in rows} <= toys.store.sources.catalog.units.keys()

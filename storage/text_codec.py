@@ -39,7 +39,8 @@ from ..protocol.json_encode import to_utf8_text
 from .text_dictionary import DICTIONARY
 
 LEVEL: Final = 3
-TIGHT_LEVEL: Final = 9
+TIGHT_LEVEL: Final = 15
+"""In idle time alone: a gigabyte of text takes 70 s more than at level 9, and stays 6 MB smaller."""
 _TIGHT_BYTES: Final = 24_000
 """What is packed tightly at once: told in advance, Zstandard chooses its tables for it."""
 _PLAIN: Final = b"\x00"

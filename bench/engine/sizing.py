@@ -25,10 +25,9 @@ GATE: Final = 0.85
 AIM: Final = 0.7
 PARTS: Final = {
     "full text": ("fts",),
-    "text copies": ("body", "body_new"),
+    "text copies and skeletons": ("body", "body_new"),
     "documents": ("doc", "type"),
     "sessions": ("session", "workspace", "source", "block"),
-    "skeletons": ("skeleton",),
     "spans": ("span", "span_end", "span_word", "span_todo"),
     "repeats": ("repeats", "repeats_todo"),
     "catalog of the logs": (

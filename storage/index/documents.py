@@ -7,14 +7,14 @@ would close the segment being built. Whoever reads the tables inside a transacti
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, TypeAlias
 
 import attrs
 
 from ...protocol.documents import Document
 from ...protocol.event import SURFACES, Surface
-from ...protocol.tokens import parts, prepare, split_bytes, split_tokens
+from ...protocol.tokens import parts, prepare, split_bytes
 from ..sqlite import Connection
 from ..text_codec import TextCodec
 from .bodies import Bodies, BodyRun
@@ -22,7 +22,7 @@ from .packing import Packing
 from .repeats import repeated_of
 from .repeats_later import RepeatsLater
 from .rows import from_sql, to_sql
-from .schema import BLOCK_BITS, BLOCK_DOCUMENTS, BLOCK_MASK, SURFACE_NUMBERS
+from .schema import BLOCK_BITS, BLOCK_DOCUMENTS, BLOCK_MASK, SURFACE_NUMBERS, document_kind
 from .spans import SpanRow, Spans
 from .tagging import Tagging, tags
 
@@ -82,7 +82,7 @@ class DocumentStore:
         self._clear()
 
     def _clear(self) -> None:
-        self._docs: list[tuple[int, int, int, int, int, int, int, int]] = []
+        self._docs: list[tuple[int, int, int, int, int]] = []
         self._runs: list[BodyRun] = []
         self._postings: list[Posting] = []
         self._new_spans: list[SpanRow] = []
@@ -138,15 +138,13 @@ class DocumentStore:
         row_id = slot.row_id(number)
         text = document.text
         prepared = prepare(text)
+        pieces = " ".join(parts(prepared))
         spans, counts = self.spans.active, None
-        if spans and not self.is_bulk:  # three things are made of the same words
+        if spans and not self.is_bulk:  # two things are made of the same words
             counts = Counter(split_bytes(prepared))
-        pieces = other_parts(prepared, counts)
-        kind, search = document.type, document.is_search
-        self._docs.append(
-            (row_id, document.seq, document.time, self._type(kind), SURFACE_NUMBERS[document.surface],
-             int(search), int(kind == "user/message"), len(text))
-        )  # fmt: skip
+        search = document.is_search
+        kind = document_kind(self._type(document.type), search, document.surface)
+        self._docs.append((row_id, document.seq, document.time, kind, len(text)))
         BodyRun.extend(self._runs, row_id, text)
         self._postings.append(self._posting(row_id, slot.ws, search, prepared, pieces, len(text)))
         if spans:
@@ -192,12 +190,13 @@ class DocumentStore:
         self._docs.sort()
         self._postings.sort()
         many = self._connection.executemany
-        many("INSERT INTO doc VALUES(?, ?, ?, ?, ?, ?, ?, ?)", self._docs)
+        many("INSERT INTO doc VALUES(?, ?, ?, ?, ?)", self._docs)
         soon = not self.is_bulk and self._pending_chars <= SOON_CHARS_MAX
         self.bodies.insert(sorted(self._runs, key=lambda run: run.first), soon=soon)
         many(_FTS_INSERT, self._postings)
         self.spans.insert(self._new_spans)
-        many("INSERT OR REPLACE INTO repeats VALUES(?, ?)", self._repeats)
+        if self._repeats:
+            many("INSERT OR REPLACE INTO repeats VALUES(?, ?)", self._repeats)
         self.repeats_later.add(sorted(self._without_repeats))
         self._clear()
 
@@ -209,7 +208,7 @@ class DocumentStore:
             number = self.number_at(slot, seq)
             if number < slot.numbers:
                 self._connection.execute(
-                    "UPDATE doc SET surface = ? WHERE doc = ? AND seq = ?",
+                    "UPDATE doc SET kind = kind - surface + ? WHERE doc = ? AND seq = ?",
                     (SURFACE_NUMBERS[surface], slot.row_id(number), seq),
                 )
 
@@ -263,13 +262,13 @@ class DocumentStore:
         postings = []
         for row_id, text in self.bodies.between(first, last):
             prepared = prepare(text)
-            pieces = other_parts(prepared)
+            pieces = " ".join(parts(prepared))
             postings.append(self._posting(row_id, ws, row_id in searches, prepared, pieces, len(text)))
         self._connection.executemany(_FTS_DELETE, postings)
-        for table in ("doc", "repeats"):
-            self._connection.execute(f"DELETE FROM {table} WHERE doc BETWEEN ? AND ?", (first, last))
+        self._connection.execute("DELETE FROM doc WHERE doc BETWEEN ? AND ?", (first, last))
         self.bodies.cut(first, last)
-        self.repeats_later.cut(first)
+        if self.spans.made:
+            self.repeats_later.cut(first, last)
 
     def _posting(self, row_id: int, ws: int, search: bool, prepared: str, pieces: str, chars: int) -> Posting:
         """What the full-text table is given for a document; to the letter the same when it is deleted."""
@@ -303,18 +302,6 @@ class DocumentStore:
             self.flush()
             self.store_all_counts()
             del self._slots[sid]
-
-
-def other_parts(prepared: str, words: Container[bytes] | None = None) -> str:
-    """The parts of a text's identifiers that are no words of it already: for finding it these are enough.
-
-    Two postings in five for parts were of words that the text holds as well. ``words``: the text's, if it
-    was split for other ends already.
-    """
-    found = parts(prepared)
-    if words is not None:
-        return " ".join(part for part in found if part.encode() not in words)
-    return " ".join(sorted(set(found).difference(split_tokens(prepared)))) if found else ""
 
 
 def read_documents(

@@ -16,7 +16,7 @@ import attrs
 from .looking import Looking
 from .query_words import QueryWords, Word, quoted, word_match
 from .relevance import word_weight
-from .schema import BLOCK_BITS, BLOCK_DOCUMENTS
+from .schema import BLOCK_BITS, BLOCK_DOCUMENTS, spans_stand
 from .scope import Scope, Sql, joined, numbers, reach_conditions
 
 POSTINGS_MAX: Final = 10_000
@@ -186,6 +186,8 @@ class Evidence:
     def _spanned(self) -> frozenset[str]:
         """The tokens of the query that spans answer for; none until every block is covered."""
         execute = self.looking.connection.execute
+        if not spans_stand(self.looking.connection):
+            return frozenset()
         if execute("SELECT 1 FROM span_todo LIMIT 1").fetchone() is not None:
             return frozenset()
         every = {token for word in self.words.words for parts in word.alternatives for token in parts}

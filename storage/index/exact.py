@@ -27,7 +27,7 @@ from .query_words import PHRASE_TOKENS_MAX, phrase_match
 from .ranked import Group, Hit, Keys, passes
 from .rare_tokens import held_by_rare, rows_inside
 from .repeats import may_repeat
-from .schema import BLOCK_BITS
+from .schema import BLOCK_BITS, spans_stand
 from .scope import Matching, Sql, hits_up_to, numbers
 from .tagging import all_tagged
 
@@ -220,6 +220,8 @@ class ExactSearch:
 
     def _by_repeats(self, order: EngineOrder, size: int) -> tuple[list[Hit], bool] | None:
         """The best hits of some workspaces without the engine's score; None if too many may count twice."""
+        if not spans_stand(self.looking.connection):
+            return None
         scope = self.looking.scope
         most = size + MAYBE_TWICE_MAX
         source = self._tagged if self._rows_tagged is None else self._rows_tagged

@@ -176,7 +176,7 @@ class Reader:
         return parent is not None and parent.sid == sid
 
     def skeleton(self, sid: int) -> list[Skeleton]:
-        return read_skeleton(self._connection, self._codec, sid)
+        return read_skeleton(self._bodies, sid)
 
     def documents(self, sid: int) -> list[Document]:
         session = self.session(sid)

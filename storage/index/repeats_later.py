@@ -32,10 +32,12 @@ class RepeatsLater:
         firsts: dict[int, int] = {}
         for row in rows:
             firsts.setdefault(row >> BLOCK_BITS, row)
-        self._connection.executemany("INSERT OR IGNORE INTO repeats_todo VALUES(?, ?)", firsts.items())
+        if firsts:
+            self._connection.executemany("INSERT OR IGNORE INTO repeats_todo VALUES(?, ?)", firsts.items())
 
-    def cut(self, first: int) -> None:
-        """The documents of a block from ``first`` on are gone; others may come in their place."""
+    def cut(self, first: int, last: int) -> None:
+        """The documents ``first``..``last``, to the end of their block, are gone; others may come there."""
+        self._connection.execute("DELETE FROM repeats WHERE doc BETWEEN ? AND ?", (first, last))
         self._connection.execute(
             "UPDATE repeats_todo SET next = ?1 WHERE block = ?2 AND next > ?1", (first, first >> BLOCK_BITS)
         )

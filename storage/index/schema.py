@@ -9,20 +9,23 @@ from __future__ import annotations
 
 from typing import Final
 
+from ...protocol.event import Surface
 from ...protocol.tokens import TOKENS_VERSION
 from .. import sqlite
 from ..sqlite import Connection
 
-INDEX_VERSION: Final = 11
+INDEX_VERSION: Final = 12
 """Raised with every change of tables or of what is stored in them. TOKENS_VERSION is checked apart."""
 
 BLOCK_BITS: Final = 12
 BLOCK_DOCUMENTS: Final = 1 << BLOCK_BITS
 BLOCK_MASK: Final = BLOCK_DOCUMENTS - 1
 
-SURFACE_NUMBERS: Final = {"current": 0, "shadowed": 1, "log-only": 2}
+SURFACE_NUMBERS: Final[dict[Surface, int]] = {"current": 0, "shadowed": 1, "log-only": 2}
 NO_WORKSPACE: Final = 0
 """The row of ``workspace`` for sessions without a ``cwd``."""
+PROMPT_TYPE: Final = 1
+"""The row of ``type`` for prompts."""
 TAG: Final = "\u2021"
 """Begins the tokens of ours in ``parts``: a separator in every text, yet a token for the engine."""
 
@@ -51,21 +54,31 @@ _STATEMENTS: Final = (
     "CREATE TABLE block(block INTEGER PRIMARY KEY AUTOINCREMENT, sid INT NOT NULL)",
     "CREATE INDEX block_sid ON block(sid)",
     "CREATE TABLE type(type INTEGER PRIMARY KEY, name UNIQUE)",
+    f"INSERT INTO type VALUES({PROMPT_TYPE}, 'user/message')",
     # search: SPEC 16.1.7; prompt: ranks last among equals in the tools. session.texts and chars count
-    # what an ordinary search sees
-    """CREATE TABLE doc(doc INTEGER PRIMARY KEY, seq INT NOT NULL, time INT NOT NULL, type INT NOT NULL,
-        surface INT NOT NULL, search INT NOT NULL, prompt INT NOT NULL, chars INT NOT NULL)""",
-    # Texts as they were written, ``doc`` to ``last``, until they are packed together. See bodies, shelves.
+    # what an ordinary search sees. One number says type, search and surface: a column of its own takes a byte
+    # a row even where it is always 0. See ``document_kind``
+    f"""CREATE TABLE doc(doc INTEGER PRIMARY KEY, seq INT NOT NULL, time INT NOT NULL, kind INT NOT NULL,
+        chars INT NOT NULL, type INT AS (kind / 6), search INT AS (kind / 3 % 2), surface INT AS (kind % 3),
+        prompt INT AS (kind / 6 = {PROMPT_TYPE}))""",
+    # Texts and skeletons as they were written, ``doc`` to ``last``, until they are packed together. See
+    # bodies, shelves, skeletons.
     "CREATE TABLE body_new(doc INTEGER PRIMARY KEY, last INT NOT NULL, texts BLOB NOT NULL)",
     "CREATE TABLE body(doc INTEGER PRIMARY KEY, texts BLOB NOT NULL)",
-    "CREATE TABLE skeleton(sid INT NOT NULL, seq INT NOT NULL, rows BLOB NOT NULL, PRIMARY KEY(sid, seq))"
-    " WITHOUT ROWID",
     # Text first: a posting outside column 0 carries a marker, which made the index 41 % larger.
     # Documents that are searches stand in columns of their own: no other query has to leave them out.
     "CREATE VIRTUAL TABLE fts USING"
     " fts5(text, parts, search_text, search_parts, content='', columnsize=0, tokenize='ascii')",
     "INSERT INTO fts(fts, rank) VALUES('automerge', 0)",
     "INSERT INTO fts(fts, rank) VALUES('crisismerge', 1900)",
+)
+
+SPAN_STATEMENTS: Final = (
+    # One row for a run of documents: which sessions hold a frequent word at all. See spans.
+    "CREATE VIRTUAL TABLE span USING fts5(words, content='', columnsize=0, detail=none, tokenize='ascii')",
+    "INSERT INTO span(span, rank) VALUES('automerge', 0)",
+    "INSERT INTO span(span, rank) VALUES('crisismerge', 1900)",
+    "CREATE TABLE span_end(doc INTEGER PRIMARY KEY, last INT NOT NULL)",
     "CREATE TABLE span_word(token TEXT PRIMARY KEY) WITHOUT ROWID",
     "CREATE TABLE span_todo(block INTEGER PRIMARY KEY)",
     # Which tokens a document holds more than once, of documents that have spans. See repeats.
@@ -73,15 +86,7 @@ _STATEMENTS: Final = (
     # Blocks whose documents from ``next`` on wait for theirs. See repeats_later.
     "CREATE TABLE repeats_todo(block INTEGER PRIMARY KEY, next INT NOT NULL)",
 )
-
-SPAN_STATEMENTS: Final = (
-    # One row for a run of documents: which sessions hold a frequent word at all. Made when spans begin, for
-    # even empty they are four pages. See spans.
-    "CREATE VIRTUAL TABLE span USING fts5(words, content='', columnsize=0, detail=none, tokenize='ascii')",
-    "INSERT INTO span(span, rank) VALUES('automerge', 0)",
-    "INSERT INTO span(span, rank) VALUES('crisismerge', 1900)",
-    "CREATE TABLE span_end(doc INTEGER PRIMARY KEY, last INT NOT NULL)",
-)
+"""What stands in an index only when spans have begun: even empty these tables are eight pages."""
 
 _FTS_SHADOWS: Final = ("data", "idx", "config", "docsize", "content")
 INDEX_TABLES: Final = frozenset(
@@ -95,7 +100,6 @@ INDEX_TABLES: Final = frozenset(
         "doc",
         "body",
         "body_new",
-        "skeleton",
         "span_end",
         "span_word",
         "span_todo",
@@ -117,6 +121,16 @@ def create_index(connection: Connection) -> None:
         # test, SQLite 3.51). Spans hold only words of many sessions; ``scrub`` sees to the rest.
         connection.execute("INSERT INTO fts(fts, rank) VALUES('secure-delete', 1)")
     connection.execute("INSERT INTO index_meta VALUES('tokens', ?)", (TOKENS_VERSION.encode(),))
+
+
+def document_kind(type_: int, search: bool, surface: Surface) -> int:
+    """The column ``kind`` of a document: its other columns are told from it."""
+    return type_ * 6 + int(search) * 3 + SURFACE_NUMBERS[surface]
+
+
+def spans_stand(connection: Connection) -> bool:
+    """Whether the tables of spans and repeats were made."""
+    return connection.execute("SELECT 1 FROM index_meta WHERE name = 'spans'").fetchone() is not None
 
 
 def tokens_agree(connection: Connection) -> bool:

@@ -23,7 +23,7 @@ from ...protocol.tokens import parts, prepare, split_bytes
 from ..sqlite import Connection
 from .bodies import Bodies
 from .repeats import repeated_of
-from .schema import BLOCK_BITS, BLOCK_MASK, SPAN_STATEMENTS, TAG
+from .schema import BLOCK_BITS, BLOCK_MASK, SPAN_STATEMENTS, TAG, spans_stand
 
 SPANS_FROM_DOCUMENTS: Final = 20_000
 FREQUENT_SHARE: Final = 0.01
@@ -111,11 +111,13 @@ class Spans:
     def forget(self) -> None:
         """Read again what is remembered: the transaction was rolled back, or this is the beginning."""
         self._loose: dict[int, int] | None = None
+        self.made = spans_stand(self._connection)
+        """Whether the tables of spans stand."""
+        if not self.made:
+            self._frequent, self._uncovered = frozenset[bytes](), list[int]()
+            return
         chosen = self._connection.execute("SELECT token FROM span_word").fetchall()
         self._frequent = frozenset(token.encode() for (token,) in chosen)
-        made = self._connection.execute("SELECT 1 FROM index_meta WHERE name = 'spans'").fetchone()
-        self.made = made is not None
-        """Whether the tables of spans stand."""
         todo = self._connection.execute("SELECT block FROM span_todo ORDER BY block").fetchall()
         self._uncovered = [block for (block,) in todo]
 
@@ -315,6 +317,8 @@ class Spans:
 
     def drop_unheld(self) -> bool:
         """Take words that no document holds any more off the list (SPEC 16.10). True if there were any."""
+        if not self.made:
+            return False
         gone = [
             (token,)
             for token in (frequent.decode() for frequent in self._frequent)

@@ -186,7 +186,7 @@ class Writer:
             self._documents.truncate(sid, 0)
         if state.error is not None:
             kept = []
-            cut_skeleton(self._connection, self._codec, sid, 0)
+            cut_skeleton(self._documents.bodies, sid, 0)
         self._connection.execute(_UPDATE, (*values, sid))
         self._documents.drop_slot(sid)
         if kept:
@@ -210,7 +210,7 @@ class Writer:
         if documents or skeleton:
             self._mark(sid)
             self._documents.add(sid, documents)
-            put_skeleton(self._connection, self._codec, sid, skeleton)
+            put_skeleton(self._documents.bodies, sid, skeleton)
 
     def reclassify(self, sid: int, surfaces: Mapping[int, Surface]) -> None:
         if surfaces:
@@ -220,7 +220,7 @@ class Writer:
     def truncate(self, sid: int, from_seq: int = 0) -> None:
         self._store_counts()
         cut = self._documents.truncate(sid, from_seq)
-        if cut_skeleton(self._connection, self._codec, sid, from_seq) or cut:
+        if cut_skeleton(self._documents.bodies, sid, from_seq) or cut:
             self._mark(sid)
 
     def delete(self, sid: int) -> None:
@@ -229,7 +229,7 @@ class Writer:
         if session is None:
             return
         self._documents.truncate(sid, 0)
-        cut_skeleton(self._connection, self._codec, sid, 0)
+        cut_skeleton(self._documents.bodies, sid, 0)
         header = session.state.header
         self._marked_workspaces.add(self._workspace(header.cwd))
         self._moved = True
@@ -262,7 +262,8 @@ class Writer:
         try:
             with sqlite.transaction(self._connection):
                 more = self._documents.spans.step() or more
-                more = self._documents.repeats_later.step() or more
+                if self._documents.spans.made:
+                    more = self._documents.repeats_later.step() or more
                 more = self._documents.packing.step() or more
                 more = self._documents.tagging.step() or more
         except BaseException:

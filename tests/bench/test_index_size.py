@@ -20,7 +20,7 @@ def test_every_table_is_weighed_once_and_the_rest_is_bookkeeping(tmp_path: Path)
     assert sizes.documents > sizes.sessions
     assert sizes.text_bytes > 1_000
     assert sizes.parts.keys() == PARTS.keys()
-    assert all(size > 0 for size in sizes.parts.values())
+    assert {part for part, size in sizes.parts.items() if not size} == {"spans", "repeats"}  # made later
     assert 0 < sizes.file_bytes - sum(sizes.parts.values()) <= 8 * 4096
     assert sizes.index_ratio < sizes.file_ratio
     tables = [table for part in PARTS.values() for table in part]

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from session_query.protocol.json_value import JSON
 from session_query.storage import sqlite
 from session_query.storage.guard import open_guarded
-from session_query.storage.index import SessionKey, bodies, open_writer, packing, shelves
+from session_query.storage.index import SessionKey, Skeleton, bodies, open_writer, packing, shelves
 from session_query.storage.index.bodies import Bodies, BodyRun
 from session_query.storage.index.packing import Packing
 from session_query.storage.index.shelves import (
@@ -227,7 +228,8 @@ def test_forgetting_a_session_leaves_none_of_its_bytes_where_others_shared_its_r
         said = [f"{noise.getrandbits(200):x} {WORD if number == 17 else name}" for _ in range(5)]
         with writer.transaction():
             sid = writer.put_session(SessionKey("journal", "", name), state(name))
-            writer.append(sid, [document(seq, text) for seq, text in enumerate(said)])
+            made = [Skeleton(seq=0, type=f"x/{said[0][40:52]}", time=1), Skeleton(seq=1, type="y", time=2)]
+            writer.append(sid, [document(seq, text) for seq, text in enumerate(said)], made)
         kept[sid] = said
     while packed and writer.merge_step():
         pass
@@ -254,6 +256,59 @@ def holds(path: Path, texts: list[str]) -> list[str]:
     data = b"".join(file.read_bytes() for file in sorted(path.parent.iterdir()))
     pieces = [text[at : at + 12] for text in texts for at in range(0, 48, 12)]
     return [piece for piece in (*pieces, WORD) if piece.encode() in data]
+
+
+def test_skeletons_are_packed_together_and_cut_anywhere(index: IndexFile) -> None:
+    rng = random.Random(8)
+    kept: dict[int, list[Skeleton]] = {}
+    for turn in range(300):
+        key = SessionKey("codex", "", f"s{rng.randrange(12)}")
+        with index.writer.transaction():
+            sid = index.writer.put_session(key, state(key.id))
+            own = kept.setdefault(sid, [])
+            if rng.random() < 0.7:
+                made = [event(rng, len(own) + n) for n in range(rng.randrange(1, 40))]
+                index.writer.append(sid, [], made)
+                own += made
+            elif rng.random() < 0.8:
+                cut = rng.randrange(len(own) + 3)
+                index.writer.truncate(sid, cut)
+                del own[cut:]
+            else:
+                index.writer.delete(sid)
+                del kept[sid]
+        if rng.random() < 0.2:
+            index.writer.merge_step()
+        if turn % 30 == 0:
+            check_skeletons(index, kept)
+    while index.writer.merge_step():
+        pass
+    check_skeletons(index, kept)
+    assert count(index.connection, "body") < len(kept) / 2
+    assert index.connection.execute("SELECT count(*) FROM body WHERE doc >= 0").fetchall() == [(0,)]
+
+
+def event(rng: random.Random, seq: int) -> Skeleton:
+    ops: list[JSON] = ["append", "append", None, {"op": "replace", "start": 0, "end": 1}, [seq], 7]
+    sources: list[JSON] = [[seq - 1], [seq - 3], [], [0, 1], None, "x", [True], [1.5], [[1]]]
+    given: dict[str, JSON] = {}
+    if rng.random() < 0.7:
+        given["surface_op"] = rng.choice(ops)
+    if rng.random() < 0.6:
+        given["source_event_seqs"] = rng.choice(sources)
+    kind = rng.choice(["user/message", "assistant/chunk", "tool/call", "odd \ud800"])
+    return Skeleton(seq=seq, type=kind, time=rng.choice([0, -5, 1_700_000_000_000 + seq]), **given)
+
+
+def check_skeletons(index: IndexFile, kept: dict[int, list[Skeleton]]) -> None:
+    with index.reader.snapshot():
+        for sid, events in kept.items():
+            found = index.reader.skeleton(sid)
+            assert found == events
+            assert [type(one.source_event_seqs) for one in found] == [
+                type(one.source_event_seqs) for one in events
+            ]
+        assert index.reader.skeleton(10**6) == []
 
 
 def test_the_pieces_looked_for_would_be_found(tmp_path: Path) -> None:

@@ -7,11 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from session_query.protocol.tokens import tokens
+from session_query.protocol.tokens import parts, prepare, tokens
 from session_query.storage.index import Reach, SearchSpec, SessionKey, exact, tagging
 from session_query.storage.index.bodies import Bodies
 from session_query.storage.index.counting import mean_tokens
-from session_query.storage.index.documents import other_parts, prepare
 from session_query.storage.index.tagging import all_tagged, length_token
 from session_query.storage.text_codec import TextCodec
 from support.index_files import IndexFile, document, open_index, state
@@ -54,7 +53,7 @@ def check(index: IndexFile) -> None:
     for word in WORDS:
         found = execute("SELECT rowid FROM fts WHERE fts MATCH ?", (f'text : "{word}"',)).fetchall()
         assert {row for (row,) in found} == {row for row, text in texts.items() if word in text.split()}
-    own = [len(tokens(text)) + len(other_parts(prepare(text)).split()) for text in texts.values()]
+    own = [len(tokens(text)) + len(parts(prepare(text))) for text in texts.values()]
     total = sum(own) + 2 * sum(row <= through for row in texts)
     assert mean_tokens(index.connection) == pytest.approx(total / len(texts) if texts else 0)
     execute("INSERT INTO fts(fts, rank) VALUES('integrity-check', 0)")

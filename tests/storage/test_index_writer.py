@@ -42,17 +42,23 @@ def check_tables(index: IndexFile) -> None:
     texts = dict(Bodies(index.connection, TextCodec()).between(0, 1 << 60))
     searches = {doc for (doc,) in execute("SELECT doc FROM doc WHERE search = 1").fetchall()}
     assert texts.keys() == {doc for (doc,) in execute("SELECT doc FROM doc").fetchall()}
-    ends = dict(execute("SELECT doc, last FROM span_end").fetchall()) if spanned else {}
-    frequent = {token for (token,) in execute("SELECT token FROM span_word").fetchall()}
-    todo = {block for (block,) in execute("SELECT block FROM span_todo").fetchall()}
+    if spanned:
+        check_spans(index, texts, searches)
     for word in WORDS:
         held = {row for row, text in texts.items() if word in text.split()}
         found = {
             r for (r,) in execute("SELECT rowid FROM fts WHERE fts MATCH ?", (f'text : "{word}"',)).fetchall()
         }
         assert found == held - searches
-        if not spanned:
-            continue
+
+
+def check_spans(index: IndexFile, texts: dict[int, str], searches: set[int]) -> None:
+    execute = index.connection.execute
+    ends = dict(execute("SELECT doc, last FROM span_end").fetchall())
+    frequent = {token for (token,) in execute("SELECT token FROM span_word").fetchall()}
+    todo = {block for (block,) in execute("SELECT block FROM span_todo").fetchall()}
+    for word in WORDS:
+        held = {row for row, text in texts.items() if word in text.split()}
         rows = {r for (r,) in execute("SELECT rowid FROM span WHERE span MATCH ?", (f'"{word}"',)).fetchall()}
         expected = {
             row

@@ -15,8 +15,8 @@ from hypothesis import settings
 
 EXPLORE: Final = int(os.environ.get("SESSION_QUERY_EXPLORE", "0"))
 
-settings.register_profile("repeatable", derandomize=True)
-settings.register_profile("explore", derandomize=False, print_blob=True)
+settings.register_profile("repeatable", derandomize=True, deadline=None)  # no test is about time
+settings.register_profile("explore", derandomize=False, deadline=None, print_blob=True)
 settings.load_profile("explore" if EXPLORE else "repeatable")
 
 

@@ -70,30 +70,22 @@ def unpack_whereabouts(packed: bytes, root: str, label: str) -> Whereabouts:
     kind, body = packed[0], packed[1:]
     if not kind & _UNFOLDED and _FOLD in body:
         body = _spelled_out(body)
-    place = home = files = None
-    if kind & _SIMPLE:
-        rest = body
-    else:
-        rest, place, home, files = _decode(body)
-    if kind & _BELOW:
-        below = rest.decode(_ENCODING, _ERRORS)
+    if kind & _SIMPLE:  # nearly all: all units are unpacked at a start
+        below = body.decode(_ENCODING, _ERRORS)
         path = f"{root}{os.sep}{below}"
-    else:
-        below = path = os.fsdecode(rest)
+        place = _folder(below, label) if kind & _FOLDER else _named(below, label)
+        return Whereabouts(path, place, place, (path,))
+    rest, kept_place, home, files = _decode(body)
+    below = os.fsdecode(rest)
+    path = f"{root}{os.sep}{below}" if kind & _BELOW else below
     if kind & _FOLDER:
-        lies_in = _folder(below, label)
+        place = _folder(below, label)
     elif kind & _ITSELF:
-        lies_in = _named(below, label)
+        place = _named(below, label)
     else:
-        lies_in = text_of(place or b"")
-    if kind & _SIMPLE:
-        return Whereabouts(path, lies_in, lies_in, (path,))
-    return Whereabouts(
-        path,
-        lies_in,
-        lies_in if home is None else text_of(home),
-        (path,) if files is None else _files(path, files),
-    )
+        place = text_of(kept_place or b"")
+    lies_in = place if home is None else text_of(home)
+    return Whereabouts(path, place, lies_in, (path,) if files is None else _files(path, files))
 
 
 def text_blob(text: str) -> bytes:
@@ -112,7 +104,9 @@ def _named(below: str, label: str) -> str:
 
 
 def _folder(below: str, label: str) -> str:
-    return _named(below[: max(below.rfind(os.sep), 0)], label)
+    end = below.rfind(os.sep)
+    folder = below[:end] if end > 0 else ""
+    return _named(folder, label) if label or os.sep != "/" else folder
 
 
 def _beside(path: bytes, file: bytes) -> tuple[int, bytes]:

@@ -36,6 +36,21 @@ def test_long_and_short_data_of_every_kind_come_back() -> None:
             assert other.unpack_bytes(codec.pack_bytes(data)) == data
 
 
+def test_what_is_packed_tightly_comes_back_whatever_its_length() -> None:
+    codec, other = TextCodec(), TextCodec()
+    rng = random.Random(3)
+    line = " ".join(
+        f"{rng.getrandbits(32):x}" for _ in range(5_000)
+    )  # 43 KB: more than short data looks back
+    for texts in ([""], ["a", "b" * 23_000], ["é" * 99_000], [line], [line * 9], ["x" * 3_000_000, "y"]):
+        packed = codec.pack_tightly([7] * (len(texts) - 1), texts)
+        steps, data = other.unpack_steps(packed)
+        assert steps == [7] * (len(texts) - 1)
+        assert other.texts_in(data) == texts
+        assert other.count_in(data) == len(texts)
+    assert len(codec.pack_tightly([], [line * 9])) < 1.1 * len(codec.pack_tightly([], [line]))
+
+
 def test_short_texts_of_the_usual_kind_are_half_as_large_for_the_dictionary() -> None:
     text = "Here is a summary of the changes I've made: all tests are passing now. Let me run them again."
     assert len(TextCodec().pack([text])) < len(text) // 2

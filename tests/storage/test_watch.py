@@ -21,13 +21,15 @@ async def writing(path: Path, *, again: bool) -> AsyncIterator[None]:
     """Write a file. ``again``: and go on writing; on Linux, where it is not used, ``watchfiles`` is told
     nothing of a file that was made before it watched the new folder."""
 
-    async def write() -> None:
+    async def write_on() -> None:
         while True:
-            path.write_text("a")
-            await (trio.sleep(0.2) if again else trio.sleep_forever())
+            await trio.sleep(0.2)
+            await trio.Path(path).write_text("a")
 
+    path.write_text("a")
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(write)
+        if again:
+            nursery.start_soon(write_on)
         yield
         nursery.cancel_scope.cancel()
 

@@ -171,8 +171,13 @@ class Catalog:
 
     def settle_down(self, unit: Unit) -> None:
         """A log that moved takes the place where it lies now; whatever it told before has been dropped."""
-        unit.place, unit.stamp = unit.home, None
+        unit.place = unit.home
         self._put_whereabouts(unit)
+        self.read_anew(unit)
+
+    def read_anew(self, unit: Unit) -> None:
+        """Let a unit be read again from its start."""
+        unit.stamp = None
         self.put_checkpoint(unit, None)
         self.connection.execute("UPDATE catalog_unit SET stamp = NULL WHERE unit_id = ?", (unit.unit_id,))
 

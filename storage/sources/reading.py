@@ -160,7 +160,7 @@ class UnitReading:
         if row.forgotten:
             self._count_only(row, delta)
             return [Piece(row)]
-        self._note(row, delta)
+        self._note(row, delta, begins)
         if not row.owner:
             self._count_only(row, delta)
             return [Piece(row)]
@@ -177,10 +177,12 @@ class UnitReading:
         if delta.events:
             row.last_time = delta.events[-1].time
 
-    def _note(self, row: CatalogSession, delta: SessionDelta) -> None:
+    def _note(self, row: CatalogSession, delta: SessionDelta, begins: bool) -> None:
         note = row.note
         before = (note.header, note.inherited, note.reported, note.notes)
         note.header, note.inherited = delta.header, delta.inherited
+        if begins:  # what a log that was cut or rewritten no longer says is not true any more
+            note.reported, note.notes = None, ()
         note.reported = delta.title or note.reported
         note.notes = tuple(dict.fromkeys((*note.notes, *delta.notes)))
         row.serial += before != (note.header, note.inherited, note.reported, note.notes)

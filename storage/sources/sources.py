@@ -193,7 +193,10 @@ class Sources:
                 self.standing.missing(unit, missing=not seen.present)
         self.catalog.walked(root, seen.skipped, time.time_ns() // 1_000_000, missing=not seen.present)
         for unit, found in seen.moved:
+            renamed = self.standing.renames(unit, found.path)
             self.catalog.move_unit(unit, root, found)
+            if renamed:
+                self.catalog.read_anew(unit)
             if self.standing.joins(unit):
                 self.ingest.again.append(self.standing.evict(unit))
         for unit in seen.gone:

@@ -6,6 +6,8 @@ Everything here runs inside the index writer's transaction.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Final
 
 import attrs
 
@@ -17,6 +19,9 @@ from ..projection import title_of_log
 from .catalog import Catalog
 from .catalog_rows import CatalogSession, Unit
 from .reading import Piece
+
+NAMING_PARTS: Final = 4
+"""The last parts of a path, of which readers make ids."""
 
 
 @attrs.define(eq=False)
@@ -115,6 +120,17 @@ class Standing:
         else:
             self.catalog.drop_unit(unit)
         return again
+
+    def renames(self, unit: Unit, path: Path) -> bool:
+        """Whether a log that moves to ``path`` may tell its sessions under other ids from there.
+
+        Many formats name a session by its file or by a folder of its own. What was indexed under the old name
+        could not be read under the new one.
+        """
+        ids = self.catalog.sessions_of(unit, self._format(unit))
+        parts = {part for session_id in ids for part in session_id.split("/")}
+        before, after = ("/".join(one.parts[-NAMING_PARTS:]) for one in (Path(unit.path), path))
+        return any(part in before and part not in after for part in parts)
 
     def joins(self, unit: Unit) -> bool:
         """Whether a log moved to where another one tells a session of its id: there they are one session.

@@ -178,6 +178,30 @@ def test_a_moved_log_keeps_its_session(toys: ToyStore, how: str) -> None:
     assert [offset for _, offset in toys.toy.reads] == [len(line("one", "alpha") + line("one", "beta"))]
 
 
+def test_a_log_that_was_rewritten_takes_its_old_title_along(toys: ToyStore) -> None:
+    toys.write("one.toy", line("one", "alpha", title="Told beside the log"), line("one", "beta"))
+    toys.refresh()
+    toys.write("one.toy", line("one", "beta"))
+    toys.refresh()
+    assert toys.sessions()["one"].state.title is None
+
+
+def test_a_renamed_log_is_read_anew_if_its_name_was_its_sessions_id(toys: ToyStore) -> None:
+    """Its reader tells another id from now on; under the old one it could be found and not be read."""
+    before = line("one", "alpha") + line("two", "beta")
+    path = toys.write("one.toy", before)
+    toys.refresh()
+    sids = {key: row.sid for key, row in toys.sessions().items()}
+    toys.toy.reads.clear()
+    path = path.rename(toys.logs / "other.toy")
+    toys.refresh()
+    path.rename(toys.logs / "two.toy")
+    toys.refresh()
+    assert toys.toy.reads == [("other.toy", 0), ("two.toy", len(before))], "two of these names say no id"
+    assert {key: row.sid for key, row in toys.sessions().items()} == sids, "ids in the log stay what they are"
+    assert toys.texts("one") == ["alpha"]
+
+
 @pytest.mark.parametrize("longer", ["the one that moved", "the one that was there"])
 def test_a_log_that_moves_beside_one_of_its_id_is_one_session_with_it(toys: ToyStore, longer: str) -> None:
     """SPEC 16.6.1: generations in one folder. What goes on further is told; nothing is hidden behind it."""

@@ -52,13 +52,13 @@ class Forgetting:
         header = known.state.header if known else stored.header if stored else None
         if header is None:
             return Forgotten(keys=(), swept=True)
-        rows = self._rows(known, header)
         now_ms = time.time_ns() // 1_000_000
         # the tombstone first: after a crash the session may still be found, but it cannot come back
         first = self.sources.first_event(known.sid) if known and stored is None else None
         if stored is not None:
             first = self.journal.read_event(stored.sid, 0)
         self.journal.bury(key.source, header, first, now_ms)
+        rows = self._rows(known, header)
         with self.index.transaction():
             self.sources.forget([row.sid for row in rows])
             for row in rows:
@@ -105,8 +105,13 @@ class Forgetting:
         return all([empty_log(self.connection), self.journal.purge()])
 
     def _rows(self, known: StoredSession | None, header: SessionHeader) -> list[StoredSession]:
-        """Every row of the session. Without a creation time an id alone proves nothing: only its own."""
-        if known is None or not header.created_at:
-            return [] if known is None else [known]
+        """Every row of the session. Without a creation time an id alone proves nothing: only its own, and what
+        begins as it does, which would not be taken again either.
+        """
+        if known is None:
+            return []
         with self.reader.snapshot():
-            return self.reader.fallbacks(known.sid)
+            if header.created_at:
+                return self.reader.fallbacks(known.sid)
+            others = [row for row in self.reader.with_id(header.id) if row.sid != known.sid]
+        return [known, *(row for row in others if self._is_buried(row))]

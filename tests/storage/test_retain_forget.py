@@ -155,6 +155,21 @@ def test_no_file_of_the_data_directory_holds_a_forgotten_word(
     assert holding(tmp_path / "data") == {}
 
 
+def test_a_copy_without_a_creation_time_is_forgotten_at_once(toys: ToyStore) -> None:
+    """It begins as what was forgotten does: read again, it would be passed over."""
+    secret = [line("secret", text, created=0, cwd=None, at=3) for text in ("alpha", "beta")]
+    toys.write("a/secret.toy", *secret)
+    toys.write("b/copy.toy", *secret)
+    toys.write("c/secret.toy", line("secret", "gamma", created=0, cwd=None, at=3))
+    toys.refresh()
+    with toys.reader.index.snapshot():
+        first, _, other = toys.reader.index.with_id("secret")
+    toys.store.forgetting.forget(first.key)
+    assert toys.found("alpha") == set()
+    with toys.reader.index.snapshot():
+        assert [row.key for row in toys.reader.index.with_id("secret")] == [other.key], "that is another one"
+
+
 def test_another_session_with_the_same_id_is_not_forgotten(toys: ToyStore) -> None:
     toys.write("one.toy", line("one", "alpha", created=5, cwd="/a"))
     toys.refresh()

@@ -201,7 +201,7 @@ class IndexSide:
                 return
             self._pressed = self._pressed + 1 if self._unmerged >= MERGE_EVERY else 0
             self._unmerged = 0
-            step = partial(_merge, self.store, self._pressed % COPY_LOG_EVERY == 0)
+            step = partial(_merge, self.store, self._pressed)
             async with self._lane:
                 cpu_s, more = await self._thread.call(step)
             self.merges.note(cpu_s)
@@ -256,8 +256,12 @@ def _news_then(
     return took, outcome.capture(work, store)
 
 
-def _merge(store: Store, copy_log: bool) -> tuple[float, bool]:
-    """In the index's thread. Returns: CPU seconds, and whether more is left."""
+def _merge(store: Store, pressed: int) -> tuple[float, bool]:
+    """In the index's thread. ``pressed``: how many steps there were without silence.
+
+    Returns: CPU seconds, and whether more is left.
+    """
     began = time.thread_time()
-    more = store.index.merge_step(MERGE_PAGES, copy_log=copy_log)
+    copy_log = pressed % COPY_LOG_EVERY == 0
+    more = store.index.merge_step(MERGE_PAGES, copy_log=copy_log, pressed=pressed > 0)
     return time.thread_time() - began, more

@@ -276,11 +276,12 @@ class IndexWriter(Protocol):
 
     def set_meta(self, name: str, value: bytes | None) -> None: ...
 
-    def merge_step(self, pages: int = 64, *, copy_log: bool = True) -> bool:
+    def merge_step(self, pages: int = 64, *, copy_log: bool = True, pressed: bool = False) -> bool:
         """Outside a transaction: one bounded piece of idle work. True while more is left.
 
         Merging of full-text segments, joining the small rows that appends leave behind, then giving free
         space back to the file system. ``copy_log``: then what the write-ahead log holds goes into the file.
+        ``pressed``: there is no silence, so beside the merge only one kind of that, each time another.
         """
         ...
 

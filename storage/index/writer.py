@@ -54,6 +54,8 @@ class Writer:
         self._moved = False
         self._inside = False
         self._bulk = False
+        self._turn = 0
+        """Pressed steps so far: each does another kind of idle work."""
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -257,24 +259,32 @@ class Writer:
     def touch(self, sids: Iterable[int]) -> None:
         self._changed(sids)
 
-    def merge_step(self, pages: int = 64, *, copy_log: bool = True) -> bool:
+    def merge_step(self, pages: int = 64, *, copy_log: bool = True, pressed: bool = False) -> bool:
         more = self._merge(pages)
         try:
             with sqlite.transaction(self._connection):
-                more = self._documents.spans.step() or more
-                if self._documents.spans.made:
-                    more = self._documents.repeats_later.step() or more
-                more = self._documents.packing.step() or more
-                more = self._documents.tagging.step() or more
+                more = self._idle_work(pressed) or more
         except BaseException:
             self._documents.forget_all()
             raise
-        more = more or self._shrinker.step(pages)
+        more = more or (not pressed and self._shrinker.step(pages))
         if not more and self._documents.most_flushed > LARGE_FLUSH:
             self._forget_words()
         if copy_log:
             sqlite.checkpoint(self._connection)
         return more
+
+    def _idle_work(self, pressed: bool) -> bool:
+        """A step of each kind, or of one kind in turn. True while more is left, as far as was looked."""
+        documents = self._documents
+        kinds = [documents.spans.step, documents.packing.step, documents.tagging.step]
+        if documents.spans.made:
+            kinds.append(documents.repeats_later.step)
+        if pressed:
+            self._turn += 1
+            kinds = [kinds[self._turn % len(kinds)]]
+        more = [step() for step in kinds]  # each of them, whatever the others say
+        return any(more)
 
     def _merge(self, pages: int) -> bool:
         more = False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -24,6 +24,8 @@ from session_query.storage.index.shelves import (
     runs_of,
     unpack_run,
 )
+from session_query.storage.index.spans import Spans
+from session_query.storage.index.tagging import Tagging
 from session_query.storage.sqlite import Connection
 from session_query.storage.store import INDEX_SCHEMA
 from session_query.storage.text_codec import TextCodec
@@ -353,3 +355,29 @@ def test_much_at_once_is_compressed_at_once(index: IndexFile, count: int, bulk: 
     documents = [document(seq, "again and again " * 20) for seq in range(count)]
     index.put(SessionKey("journal", "", "s"), state("s"), documents)
     assert first_bytes(index, "body_new") == {b"\x01"}
+
+
+def test_without_silence_every_kind_of_idle_work_has_its_turn(
+    index: IndexFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sid = index.put(SessionKey("journal", "", "s"), state("s"))
+    for seq in range(2 * packing.NEW_ROWS_MAX):
+        with index.writer.transaction():
+            index.writer.append(sid, [document(seq, f"words, number {seq}")])
+    done: list[str] = []
+    for kind in (Packing, Tagging, Spans):
+
+        def step(self: object, name: str = kind.__name__, usual: Callable[..., bool] = kind.step) -> bool:
+            done.append(name)
+            return usual(self)
+
+        monkeypatch.setattr(kind, "step", step)
+    for _ in range(3):
+        before = len(done)
+        index.writer.merge_step(pressed=True)
+        assert len(done) == before + 1
+    assert sorted(done) == ["Packing", "Spans", "Tagging"]
+    assert count(index.connection, "body_new") == 0
+    done.clear()
+    index.writer.merge_step()
+    assert sorted(done) == ["Packing", "Spans", "Tagging"]

@@ -26,7 +26,7 @@ async def writing(path: Path, *, again: bool) -> AsyncIterator[None]:
             await trio.sleep(0.2)
             await trio.Path(path).write_text("a")
 
-    path.write_text("a")
+    await trio.Path(path).write_text("a")
     async with trio.open_nursery() as nursery:
         if again:
             nursery.start_soon(write_on)

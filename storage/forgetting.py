@@ -105,8 +105,8 @@ class Forgetting:
         return all([empty_log(self.connection), self.journal.purge()])
 
     def _rows(self, known: StoredSession | None, header: SessionHeader) -> list[StoredSession]:
-        """Every row of the session. Without a creation time an id alone proves nothing: only its own, and what
-        begins as it does, which would not be taken again either.
+        """Every row of the session. Without a creation time an id alone proves nothing: its own, and those
+        that begin as it does, which would not be taken again either.
         """
         if known is None:
             return []

@@ -22,7 +22,7 @@ from .measuring import Clock, Row, Scale, Spread, clock, ratios
 BATCH = 16
 SHORT_SESSION = 100
 TURNS_TIMES = 5
-"""Sessions that single appends go to while the index's turns are timed: of 72 turns the p99 was the longest."""
+"""Sessions that get single appends while the index's turns are timed: of 72 turns the p99 is the longest."""
 
 
 class BareJournal:

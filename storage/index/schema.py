@@ -89,8 +89,13 @@ SPAN_STATEMENTS: Final = (
 """What stands in an index only when spans have begun: even empty these tables are eight pages."""
 
 _FTS_SHADOWS: Final = ("data", "idx", "config", "docsize", "content")
+_FORMER_TABLES: Final = ("skeleton",)
+"""Tables that an earlier version made and this one does not. They stay ours: an index of that version is
+dropped and built anew, where one with a table of somebody else's is refused."""
+
 INDEX_TABLES: Final = frozenset(
     (
+        *_FORMER_TABLES,
         "index_meta",
         "workspace",
         "source",
@@ -109,7 +114,7 @@ INDEX_TABLES: Final = frozenset(
 ) | frozenset(
     name for table in ("fts", "span") for name in (table, *(f"{table}_{end}" for end in _FTS_SHADOWS))
 )
-"""Every table of the index, for the guard (SPEC 6.12)."""
+"""Every table of the index, now and before, for the guard (SPEC 6.12)."""
 
 
 def create_index(connection: Connection) -> None:

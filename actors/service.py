@@ -426,7 +426,8 @@ async def open_service(config: ServiceConfig) -> AsyncIterator[Service]:
     failure: Exception | None = None
     async with trio.open_nursery() as nursery:
         # Shielded: what others depend on is stopped by its owner, below, not by the host's cancellation.
-        parts: trio.Nursery = await nursery.start(_shielded_nursery)
+        with trio.CancelScope(shield=True):  # a start that is cancelled would wait for it for ever
+            parts: trio.Nursery = await nursery.start(_shielded_nursery)
         service = Service(config, Mounted(strict=config.strict_conflicts), parts)
         try:
             if config.open_at != "first-search":

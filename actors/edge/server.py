@@ -182,7 +182,8 @@ async def serve_websocket(
     try:
         server.port = port_of(listeners[0])
         async with trio.open_nursery() as outer:
-            connections = await outer.start(_shielded_nursery)
+            with trio.CancelScope(shield=True):  # a start that is cancelled would wait for it for ever
+                connections: trio.Nursery = await outer.start(_shielded_nursery)
             try:
                 await _accept(server, listeners, connections, task_status)
             finally:

@@ -20,7 +20,7 @@ from .catalog import Catalog
 from .catalog_rows import CatalogSession, Unit
 from .reading import Piece
 
-NAMING_PARTS: Final = 4
+NAMING_PARTS: Final = 5
 """The last parts of a path, of which readers make ids."""
 
 

@@ -202,6 +202,19 @@ def test_a_renamed_log_is_read_anew_if_its_name_was_its_sessions_id(toys: ToySto
     assert toys.texts("one") == ["alpha"]
 
 
+def test_the_folder_far_above_a_log_may_be_its_sessions_id_as_well(toys: ToyStore) -> None:
+    """As that of a workflow's sub-agents in Claude Code: ID/subagents/workflows/NAME/agent-N.jsonl."""
+    below = "subagents/workflows/wf/agent-1.toy"
+    toys.write(f"project/parent/{below}", line("parent/agent-1", "alpha"))
+    toys.refresh()
+    toys.toy.reads.clear()
+    (toys.logs / "project").rename(toys.logs / "moved")
+    toys.refresh()
+    (toys.logs / "moved/parent").rename(toys.logs / "moved/other")
+    toys.refresh()
+    assert [offset == 0 for _, offset in toys.toy.reads] == [False, True]
+
+
 @pytest.mark.parametrize("longer", ["the one that moved", "the one that was there"])
 def test_a_log_that_moves_beside_one_of_its_id_is_one_session_with_it(toys: ToyStore, longer: str) -> None:
     """SPEC 16.6.1: generations in one folder. What goes on further is told; nothing is hidden behind it."""

@@ -54,5 +54,6 @@ class ReaderPool:
 
 
 def _in_snapshot(reader: StoreReader, query: Callable[[StoreReader], T]) -> T:
+    reader.used()
     with reader.index.snapshot():
         return query(reader)

@@ -29,7 +29,6 @@ from ..storage.index.door import IndexReader
 from ..storage.journal import Batch, JournalReader, JournalRefusal
 from ..storage.news import News, put_news
 from ..storage.sources.freshness import Freshness as Marks
-from ..storage.sqlite import READER_CACHE_KIB
 from ..storage.store import SMALL_CACHE_KIB, Store, StoreReader
 from .index_side import IndexSide
 from .reader_pool import ReaderPool
@@ -234,7 +233,7 @@ def _open_readers(store: Store, opened: list[StoreReader], searching: int, other
     """Readers for searches, then others with a small page cache each: memory is bounded by their sum."""
     try:
         for number in range(searching + others):
-            kib = READER_CACHE_KIB if number < searching else SMALL_CACHE_KIB
+            kib = None if number < searching else SMALL_CACHE_KIB
             reader = store.open_reader(cache_kib=kib)
             opened.append(reader)
     except Exception as exc:

@@ -63,6 +63,8 @@ SMALL_CACHE_KIB: Final = 1024
 """Page cache of connections that look things up by key; those that search have the usual one."""
 JOURNAL_CACHE_KIB: Final = 512
 """The journal is read by key and written at its end: its pages are hardly ever met again."""
+CACHE_LOOK_EVERY: Final = 256
+"""Searches of one reader between two looks at how large the index has become: a look takes some 10 us."""
 JOURNAL_OF_INDEX: Final = "journal"
 """Which journal the index was made with."""
 
@@ -109,6 +111,15 @@ class StoreReader:
     index: IndexReader
     journal: JournalReader
     index_path: str = ":memory:"
+    searches: bool = False
+    """Whether its page cache goes by the size of the index."""
+    _uses: int = attrs.field(default=0, init=False)
+
+    def used(self) -> None:
+        """Count a search in its owner's thread: now and then the page cache is fitted to the index's size."""
+        self._uses += 1
+        if self.searches and self._uses % CACHE_LOOK_EVERY == 0:
+            sqlite.resize_cache(self.connection, sqlite.reader_cache_kib(self.index_path))
 
     def suspect(self, error: BaseException) -> None:
         """Hear of an error: if the file is damaged, the next opening checks and replaces it. Any thread."""
@@ -144,7 +155,7 @@ class Store:
     _closed: bool = False
     _closing: ExitStack = attrs.field(factory=ExitStack)
 
-    def open_reader(self, *, cache_kib: int = sqlite.READER_CACHE_KIB) -> StoreReader:
+    def open_reader(self, *, cache_kib: int | None = None) -> StoreReader:
         """A reader with connections of its own, the index's with so much page cache. Raises: sqlite.Error."""
         index = sqlite.connect_reader(self.index_path, cache_kib=cache_kib)
         try:
@@ -152,7 +163,13 @@ class Store:
         except BaseException:
             index.close()
             raise
-        return StoreReader(index, open_index_reader(index, log_path), JournalReader(journal), self.index_path)
+        return StoreReader(
+            index,
+            open_index_reader(index, log_path),
+            JournalReader(journal),
+            self.index_path,
+            cache_kib is None,
+        )
 
     def suspect(self, error: BaseException) -> None:
         """As ``StoreReader.suspect``, of what a write met."""

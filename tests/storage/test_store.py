@@ -7,6 +7,7 @@ import random
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,15 @@ from session_query.storage.index.door import Reach, SearchSpec, SessionState
 from session_query.storage.lock import DataDirectoryLocked
 from session_query.storage.news import News
 from session_query.storage.projection import Projection
-from session_query.storage.store import Store, StoreSettings, discard_index, find_running, open_store
+from session_query.storage.store import (
+    CACHE_LOOK_EVERY,
+    Store,
+    StoreReader,
+    StoreSettings,
+    discard_index,
+    find_running,
+    open_store,
+)
 from support.kill import ROUNDS, run_and_kill
 from support.stores import open_toy_store
 from support.toy_logs import line
@@ -275,6 +284,7 @@ STANDARD = """
 import sys
 sys.modules["pysqlite3"] = sys.modules["pysqlite3.dbapi2"] = None
 sys.path[:0] = {path!r}
+from contextlib import closing
 from pathlib import Path
 from support.stores import open_toy_store
 from support.toy_logs import line
@@ -304,6 +314,7 @@ def test_the_standard_librarys_sqlite_serves_as_well(tmp_path: Path) -> None:
 
 INGESTING = """
 sys.path[:0] = [{tests!r}]
+from contextlib import closing
 from pathlib import Path
 from support.stores import open_toy_store
 from session_query.storage.sources import ingest
@@ -400,3 +411,29 @@ def open_toy_published(tmp_path: Path) -> Store:
     store.journal.attach("/w", HEADER, [event(0, "precious words")], 1)
     store.catch_up(KEY)
     return store
+
+
+def test_the_page_cache_of_a_search_goes_by_the_size_of_the_index(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def cache_kib(reader: StoreReader) -> int:
+        return -int(reader.connection.execute("PRAGMA cache_size").fetchall()[0][0])
+
+    monkeypatch.setattr(sqlite, "CACHE_SHARE", 1)
+    with closing(open_store(StoreSettings(data_dir=tmp_path))) as store:
+        searching, reading = store.open_reader(), store.open_reader(cache_kib=1024)
+        with closing(searching), closing(reading):
+            assert cache_kib(searching) == sqlite.READER_CACHE_KIB
+            store.connection.execute("CREATE TABLE filler AS SELECT zeroblob(9000000) AS x")
+            store.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            for _ in range(CACHE_LOOK_EVERY - 1):
+                searching.used()
+            assert cache_kib(searching) == sqlite.READER_CACHE_KIB
+            for _ in range(CACHE_LOOK_EVERY):
+                searching.used()
+                reading.used()
+            assert 8_700 < cache_kib(searching) < 9_500
+            assert cache_kib(reading) == 1024
+            monkeypatch.setattr(sqlite, "READER_CACHE_MAX_KIB", 5000)
+            with closing(store.open_reader()) as another:
+                assert cache_kib(another) == 5000

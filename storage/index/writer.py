@@ -263,7 +263,7 @@ class Writer:
         more = self._merge(pages)
         try:
             with sqlite.transaction(self._connection):
-                more = self._idle_work(pressed) or more
+                more = self._idle_work(pressed, more)
         except BaseException:
             self._documents.forget_all()
             raise
@@ -274,17 +274,21 @@ class Writer:
             sqlite.checkpoint(self._connection)
         return more
 
-    def _idle_work(self, pressed: bool) -> bool:
-        """A step of each kind, or of one kind in turn. True while more is left, as far as was looked."""
+    def _idle_work(self, pressed: bool, more: bool) -> bool:
+        """What makes searches quick, a step of each kind; only when nothing is left of that, what saves space.
+
+        ``pressed``: one kind, in turn. True while more is left, as far as was looked, or was before.
+        """
         documents = self._documents
-        kinds = [documents.spans.step, documents.packing.step, documents.tagging.step]
+        quickening = [documents.spans.step, documents.tagging.step]
         if documents.spans.made:
-            kinds.append(documents.repeats_later.step)
+            quickening.append(documents.repeats_later.step)
         if pressed:
             self._turn += 1
-            kinds = [kinds[self._turn % len(kinds)]]
-        more = [step() for step in kinds]  # each of them, whatever the others say
-        return any(more)
+            kinds = [*quickening, documents.packing.step]
+            return kinds[self._turn % len(kinds)]() or more
+        left = [step() for step in quickening]  # each of them, whatever the others say
+        return any(left) or more or documents.packing.step()
 
     def _merge(self, pages: int) -> bool:
         more = False

@@ -37,6 +37,8 @@ BULK_HASH_BYTES: Final = 32 * 1024 * 1024
 USUAL_HASH_BYTES: Final = 1024 * 1024
 BULK_TAGGED: Final = 1 << 30
 """All there are: 5 us each, and the documents that follow are tagged as they come."""
+TAGGED_AT_ONCE: Final = 10_000
+"""60 ms, when an index grows past the number from which it has tags while there is no silence."""
 LARGE_FLUSH: Final = 500
 """Documents written at once after which idle time makes commits cheap again: ``Writer._forget_words``."""
 
@@ -275,19 +277,21 @@ class Writer:
         return more
 
     def _idle_work(self, pressed: bool, more: bool) -> bool:
-        """What makes searches quick, a step of each kind; only when nothing is left of that, what saves space.
+        """A step of each kind that makes searches quick; when none of those is left, one that saves space.
 
-        ``pressed``: one kind, in turn. True while more is left, as far as was looked, or was before.
+        ``pressed``: one kind in turn, and tags in one go, once in the life of an index: in small steps they
+        would not catch up with what is appended. True while more is left, as far as was looked, or was.
         """
         documents = self._documents
-        quickening = [documents.spans.step, documents.tagging.step]
+        quickening = [documents.spans.step]
         if documents.spans.made:
             quickening.append(documents.repeats_later.step)
         if pressed:
             self._turn += 1
             kinds = [*quickening, documents.packing.step]
-            return kinds[self._turn % len(kinds)]() or more
-        left = [step() for step in quickening]  # each of them, whatever the others say
+            left = [documents.tagging.step(TAGGED_AT_ONCE), kinds[self._turn % len(kinds)]()]
+            return any(left) or more
+        left = [documents.tagging.step(), *(step() for step in quickening)]  # each, whatever the others say
         return any(left) or more or documents.packing.step()
 
     def _merge(self, pages: int) -> bool:

@@ -11,7 +11,7 @@ import pytest
 from session_query.protocol.json_value import JSON
 from session_query.storage import sqlite
 from session_query.storage.guard import open_guarded
-from session_query.storage.index import SessionKey, Skeleton, bodies, open_writer, packing, shelves
+from session_query.storage.index import SessionKey, Skeleton, bodies, open_writer, packing, shelves, tagging
 from session_query.storage.index.bodies import Bodies, BodyRun
 from session_query.storage.index.packing import Packing
 from session_query.storage.index.shelves import (
@@ -357,6 +357,18 @@ def test_much_at_once_is_compressed_at_once(index: IndexFile, count: int, bulk: 
     assert first_bytes(index, "body_new") == {b"\x01"}
 
 
+def test_without_silence_tags_are_there_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tagging, "TAGS_FROM_DOCUMENTS", 600)
+    with open_index(tagged=False) as index:
+        index.writer.merge_step(pressed=True)
+        assert not tagging.all_tagged(index.connection)
+        sid = index.put(SessionKey("journal", "", "s"), state("s"))
+        with index.writer.transaction():
+            index.writer.append(sid, [document(seq, f"words, number {seq}") for seq in range(1_500)])
+        index.writer.merge_step(pressed=True)
+        assert tagging.all_tagged(index.connection)
+
+
 def test_without_silence_every_kind_of_idle_work_has_its_turn(
     index: IndexFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -367,16 +379,16 @@ def test_without_silence_every_kind_of_idle_work_has_its_turn(
     done: list[str] = []
     for kind in (Packing, Tagging, Spans):
 
-        def step(self: object, name: str = kind.__name__, usual: Callable[..., bool] = kind.step) -> bool:
+        def step(
+            self: object, *limit: int, name: str = kind.__name__, usual: Callable[..., bool] = kind.step
+        ) -> bool:
             done.append(name)
-            return usual(self)
+            return usual(self, *limit)
 
         monkeypatch.setattr(kind, "step", step)
-    for _ in range(3):
-        before = len(done)
+    for _ in range(2):
         index.writer.merge_step(pressed=True)
-        assert len(done) == before + 1
-    assert sorted(done) == ["Packing", "Spans", "Tagging"]
+    assert sorted(done) == ["Packing", "Spans", "Tagging", "Tagging"]
     assert count(index.connection, "body_new") == 0
     done.clear()
     index.writer.merge_step()

@@ -89,13 +89,13 @@ SPAN_STATEMENTS: Final = (
 """What stands in an index only when spans have begun: even empty these tables are eight pages."""
 
 _FTS_SHADOWS: Final = ("data", "idx", "config", "docsize", "content")
-_FORMER_TABLES: Final = ("skeleton",)
+FORMER_TABLES: Final = ("skeleton",)
 """Tables that an earlier version made and this one does not. They stay ours: an index of that version is
 dropped and built anew, where one with a table of somebody else's is refused."""
 
 INDEX_TABLES: Final = frozenset(
     (
-        *_FORMER_TABLES,
+        *FORMER_TABLES,
         "index_meta",
         "workspace",
         "source",

@@ -8,9 +8,10 @@ hidden and once about what does not exist, the answers must be the same bytes bu
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 import attrs
@@ -24,6 +25,8 @@ from support.raw_websocket import PING, PONG, TEXT, RawPeer, frame
 
 Message = dict[str, Any]
 
+_UPTIME: Final = re.compile(rb'"uptime_s":[0-9.]+')
+
 
 @attrs.frozen
 class Names:
@@ -35,7 +38,7 @@ class Names:
     locator: str
 
     def masked(self, answer: bytes) -> bytes:
-        """The answer with these names replaced by placeholders."""
+        """The answer with these names, and how long the service has run, replaced by placeholders."""
         for name, mark in (
             (self.session, b"SESSION"),
             (self.workspace, b"WORKSPACE"),
@@ -43,7 +46,7 @@ class Names:
             (self.locator, b"LOCATOR"),
         ):
             answer = answer.replace(name.encode(), mark)
-        return answer
+        return _UPTIME.sub(b'"uptime_s":UPTIME', answer)
 
 
 @attrs.define

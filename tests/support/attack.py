@@ -46,7 +46,7 @@ class Names:
             (self.locator, b"LOCATOR"),
         ):
             answer = answer.replace(name.encode(), mark)
-        return _UPTIME.sub(b'"uptime_s":UPTIME', answer)
+        return _UPTIME.sub(b'"uptime_s":0', answer)
 
 
 @attrs.define

@@ -24,7 +24,7 @@ from ..storage.journal import PUBLISHED, JournalDamaged, JournalReader, JournalS
 from ..storage.readers.held import writer_may_hold
 from ..storage.readers.registry import READERS
 from ..storage.sources.locate import locate, read_located
-from ..storage.store import StoreReader
+from ..storage.store_reader import StoreReader
 from .live import LiveSession
 from .parsed import BYTES_PER_LOG_BYTE, ParsedCache, ParsedLog
 from .storage import StorageActor

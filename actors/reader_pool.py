@@ -10,7 +10,7 @@ import trio
 
 from ..storage import sqlite
 from ..storage.run_query import run_query
-from ..storage.store import StoreReader
+from ..storage.store_reader import StoreReader
 
 T = TypeVar("T")
 

@@ -23,7 +23,8 @@ from ..protocol.signal import Signal
 from ..storage import sqlite
 from ..storage.index.door import IndexReader, SessionState, StoredSession
 from ..storage.projection import Change
-from ..storage.store import Store, StoreReader
+from ..storage.store import Store
+from ..storage.store_reader import StoreReader
 from ..storage.whole_session import WholeSession, prepare, put_whole, quarantined
 from .live import LiveSession, LiveStore
 from .mounted import BUILT_IN, Binding, Mounted, inspect_with

@@ -14,7 +14,7 @@ from typing import Final
 
 from ..protocol.json_value import JSON
 from ..storage.index.door import Reach
-from ..storage.store import StoreReader
+from ..storage.store_reader import StoreReader
 from .house import House
 
 _PROCESS_STATUS: Final = Path("/proc/self/status")

@@ -29,7 +29,8 @@ from ..storage.index.door import IndexReader
 from ..storage.journal import Batch, JournalReader, JournalRefusal
 from ..storage.news import News, put_news
 from ..storage.sources.freshness import Freshness as Marks
-from ..storage.store import SMALL_CACHE_KIB, Store, StoreReader
+from ..storage.store import SMALL_CACHE_KIB, Store
+from ..storage.store_reader import StoreReader
 from .index_side import IndexSide
 from .reader_pool import ReaderPool
 from .worker import GroupWorker

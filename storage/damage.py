@@ -158,3 +158,10 @@ def set_aside_files(path: Path) -> list[Path]:
 
 def _mark_of(path: Path) -> Path:
     return path.with_name(path.name + _MARK)
+
+
+def suspect(index_path: str, error: BaseException) -> None:
+    """Hear of an error: if the index is damaged, its next opening checks and replaces it. Any thread."""
+    if is_damage(error) and not sqlite.is_memory(index_path) and not is_suspect(Path(index_path)):
+        logger.error("the index seems to be damaged: the next start checks it and builds it anew if it is")
+        mark_suspect(Path(index_path))

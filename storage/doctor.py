@@ -30,7 +30,7 @@ from .sources.report import DamagedPlace, Skipped, report_losses
 from .sources.stamps import take_stamp
 from .sources.whereabouts import unpack_whereabouts
 from .sqlite import Connection, DatabaseError
-from .store import StoreReader
+from .store_reader import StoreReader
 
 T = TypeVar("T")
 

@@ -26,14 +26,14 @@ from .damage import (
     is_sound,
     is_suspect,
     look_over,
-    mark_suspect,
     problems_of,
     refuse_damaged_journal,
     set_aside,
+    suspect,
 )
 from .forgetting import Forgetting
 from .guard import Opening, Schema, discard, open_guarded
-from .index.door import IndexReader, IndexWriter
+from .index.door import IndexWriter
 from .index.reader import open_reader as open_index_reader
 from .index.schema import INDEX_TABLES, INDEX_VERSION, create_index
 from .index.writer import open_writer as open_index_writer
@@ -48,6 +48,7 @@ from .sources.locate import log_path
 from .sources.sources import Sources, open_sources
 from .sources.spec import SourceSpec
 from .sqlite import Connection, JournalMode
+from .store_reader import StoreReader
 
 logger = logging.getLogger(__name__)
 
@@ -63,8 +64,6 @@ SMALL_CACHE_KIB: Final = 1024
 """Page cache of connections that look things up by key; those that search have the usual one."""
 JOURNAL_CACHE_KIB: Final = 512
 """The journal is read by key and written at its end: its pages are hardly ever met again."""
-CACHE_LOOK_EVERY: Final = 256
-"""Searches of one reader between two looks at how large the index has become: a look takes some 10 us."""
 JOURNAL_OF_INDEX: Final = "journal"
 """Which journal the index was made with."""
 
@@ -98,37 +97,6 @@ class StoreSettings:
     journal_mode: JournalMode = "wal"
     sources: tuple[SourceSpec, ...] = ()
     readers: Mapping[str, Reader] = attrs.field(factory=lambda: READERS)
-
-
-@attrs.define(eq=False)
-class StoreReader:
-    """A read-only view of a store, with connections of its own. One owner at a time.
-
-    ``connection`` is the index's, for ``run_query`` to interrupt; journal reads are bounded by themselves.
-    """
-
-    connection: Connection
-    index: IndexReader
-    journal: JournalReader
-    index_path: str = ":memory:"
-    searches: bool = False
-    """Whether its page cache goes by the size of the index."""
-    _uses: int = attrs.field(default=0, init=False)
-
-    def used(self) -> None:
-        """Count a search in its owner's thread: now and then the page cache is fitted to the index's size."""
-        self._uses += 1
-        if self.searches and self._uses % CACHE_LOOK_EVERY == 0:
-            sqlite.resize_cache(self.connection, sqlite.reader_cache_kib(self.index_path))
-
-    def suspect(self, error: BaseException) -> None:
-        """Hear of an error: if the file is damaged, the next opening checks and replaces it. Any thread."""
-        _suspect(self.index_path, error)
-
-    def close(self) -> None:
-        """Close both connections."""
-        self.connection.close()
-        self.journal.connection.close()
 
 
 @attrs.define(eq=False)
@@ -173,7 +141,7 @@ class Store:
 
     def suspect(self, error: BaseException) -> None:
         """As ``StoreReader.suspect``, of what a write met."""
-        _suspect(self.index_path, error)
+        suspect(self.index_path, error)
 
     def take_news(self, news: Sequence[News]) -> None:
         """Index what was appended. If the index cannot take it, its sessions are behind until ``catch_up``.
@@ -356,12 +324,6 @@ def _open_or_replace(settings: StoreSettings, paths: _Paths, journal: Journal, s
         stack.push(attempt.pop_all())
     store._closing = stack.pop_all()
     return store
-
-
-def _suspect(index_path: str, error: BaseException) -> None:
-    if is_damage(error) and not sqlite.is_memory(index_path) and not is_suspect(Path(index_path)):
-        logger.error("the index seems to be damaged: the next start checks it and builds it anew if it is")
-        mark_suspect(Path(index_path))
 
 
 def _check_suspect(path: str, connection: Connection) -> None:

@@ -9,7 +9,8 @@ import pytest
 from session_query.actors.storage import open_storage
 from session_query.storage import sqlite
 from session_query.storage.damage import is_suspect
-from session_query.storage.store import StoreReader, StoreSettings, open_store
+from session_query.storage.store import StoreSettings, open_store
+from session_query.storage.store_reader import StoreReader
 
 
 @pytest.mark.parametrize(("message", "marked"), [("malformed", True), ("database is locked", False)])

@@ -20,7 +20,7 @@ from mcp import types
 from session_query.actors.hosts.mcp.results import CODE_KEY
 from session_query.actors.storage import StorageActor
 from session_query.storage.index.door import IndexReader
-from session_query.storage.store import StoreReader
+from session_query.storage.store_reader import StoreReader
 from support.mcp_in_process import hosting
 from support.mcp_process import WEBSHOP
 

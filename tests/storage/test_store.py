@@ -24,14 +24,13 @@ from session_query.storage.lock import DataDirectoryLocked
 from session_query.storage.news import News
 from session_query.storage.projection import Projection
 from session_query.storage.store import (
-    CACHE_LOOK_EVERY,
     Store,
-    StoreReader,
     StoreSettings,
     discard_index,
     find_running,
     open_store,
 )
+from session_query.storage.store_reader import CACHE_LOOK_EVERY, StoreReader
 from support.kill import ROUNDS, run_and_kill
 from support.stores import open_toy_store
 from support.toy_logs import line

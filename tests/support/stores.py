@@ -12,7 +12,8 @@ from session_query.protocol.documents import Document
 from session_query.storage.index.door import Reach, SearchSpec, StoredSession
 from session_query.storage.sources.ingest import Progress
 from session_query.storage.sources.spec import SourceSpec
-from session_query.storage.store import Store, StoreReader, StoreSettings, open_store
+from session_query.storage.store import Store, StoreSettings, open_store
+from session_query.storage.store_reader import StoreReader
 from support.toy_logs import DocumentReader, ToyReader
 
 EVERYONE = Reach()

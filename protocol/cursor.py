@@ -12,6 +12,7 @@ import math
 from typing import Final, NoReturn, TypeAlias
 
 import attrs
+import msgspec
 
 from .errors import Code, QueryError
 from .fingerprint import Scope
@@ -23,8 +24,7 @@ _VERSION: Final = 1
 _CURSOR_CHARS_MAX: Final = 65_536  # session ids have no length limit; this bounds the decoding work
 
 
-@attrs.frozen
-class Position:
+class Position(msgspec.Struct, frozen=True):
     """The last hit of a page: its tier and its rank keys, as the engine ordered by them."""
 
     tier: Tier

@@ -31,6 +31,18 @@ def snippet(text: str, span_start: int | None, limit: int = SNIPPET_CHARS) -> st
     return _window(before + after, len(before), limit)
 
 
+def whole_snippet(text: str, limit: int = SNIPPET_CHARS) -> str | None:
+    """Return the snippet of a text that fits into ``limit`` whole, wherever its span is; None if it does not.
+
+    Asked first: then nobody needs to look for the span, which takes longer. The best hits are short ones.
+    A text of more than twice ``limit`` is not looked at: few have so much whitespace, and ``snippet`` copes.
+    """
+    if len(text) > 2 * limit:
+        return None
+    kept = collapse(text)
+    return kept if len(kept) <= limit else None
+
+
 def _kept_before(text: str, start: int, need: int) -> str:
     """Return the last ``need`` collapsed characters before ``start``, all of them if there are fewer.
 

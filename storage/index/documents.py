@@ -47,10 +47,14 @@ _READ: Final = (
 
 @attrs.define(eq=False)
 class Slot:
-    """What the writer remembers of a session. ``numbers``: documents; ``last_seq``: -1 without any."""
+    """What the writer remembers of a session.
+
+    ``numbers``: documents; ``counted``: those that its rows tell of; ``last_seq``: -1 without any.
+    """
 
     sid: int
     ws: int
+    counted: int
     numbers: int
     texts: int
     chars: int
@@ -113,7 +117,7 @@ class DocumentStore:
         if row is None:
             raise KeyError(sid)
         blocks = [b for (b,) in execute("SELECT block FROM block WHERE sid = ? ORDER BY block", (sid,))]
-        slot = Slot(sid, row[0], row[1], row[2], row[3], -1, blocks)
+        slot = Slot(sid, row[0], row[1], row[1], row[2], row[3], -1, blocks)
         if slot.numbers:
             last = execute("SELECT seq FROM doc WHERE doc = ?", (slot.row_id(slot.numbers - 1),)).fetchone()
             slot.last_seq = last[0] if last else -1
@@ -278,11 +282,15 @@ class DocumentStore:
         )
 
     def store_counts(self, slot: Slot) -> None:
-        """Write a session's document counts to its row."""
-        self._connection.execute(
+        """Write a session's document counts to its row, and to its workspace's."""
+        execute = self._connection.execute
+        execute(
             "UPDATE session SET documents = ?, texts = ?, chars = ? WHERE sid = ?",
             (slot.numbers, slot.texts, slot.chars, slot.sid),
         )
+        more = slot.numbers - slot.counted
+        execute("UPDATE workspace SET documents = documents + ? WHERE ws = ?", (more, slot.ws))
+        slot.counted = slot.numbers
 
     def store_all_counts(self) -> None:
         """Write the counts of those sessions that were appended to since this was last asked for."""

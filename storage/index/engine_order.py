@@ -12,14 +12,17 @@ from collections.abc import Sequence
 from typing import Final
 
 from ..sqlite import Connection, Row, SqlValue
-from .schema import BLOCK_BITS, TAG
+from .schema import BLOCK_BITS, TAG, prompt_of
 from .scope import Matching, Sql, numbers
 from .tagging import LENGTH_CLASS_MIN
 
 SCORE: Final = "bm25(fts, 1.0, 0.0, 1.0, 0.0)"
-COLUMNS: Final = "d.doc, d.seq, d.time, d.type, d.surface, d.prompt, d.chars"
+COLUMNS: Final = "d.doc, d.seq, d.time, d.kind, d.chars"
 _STEPS: Final = (20, 24, 26, 28, 30, 32, 34, 36, 40, 44, 200)
 """Where the length classes are cut into the sets looked at one after the other: 32, 64, 90, … characters."""
+_FIRST_STEP_FROM: Final = 40_000
+"""Hits from which on the first set is looked at alone. Of fewer it seldom holds a page, and a set costs a
+walk over the hits, 30 to 90 ns each; what is looked up in vain costs 1 us."""
 
 
 class EngineOrder:
@@ -79,19 +82,21 @@ class EngineOrder:
             f" CROSS JOIN block AS b ON b.block = d.doc >> {BLOCK_BITS}",
             (numbers(score),),
         ).fetchall()
-        return [(*row[:7], score[row[0]], row[7]) for row in found]
+        return [(*row[:5], score[row[0]], row[5]) for row in found]
 
     def at_score(self, matching: Matching, score: float, size: int) -> list[Row]:
         """The first ``size`` rows with exactly this score."""
         same = Sql(f" AND {SCORE} = ?", (score,))
         return self.joined(Matching(matching.expression, matching.rows + same), Sql("TRUE"), size)
 
-    def shortest(self, matching: Matching, score: float, size: int, but: frozenset[int]) -> list[Row]:
-        """The first ``size`` rows but those in ``but``; all others have the same score."""
+    def shortest(
+        self, matching: Matching, score: float, size: int, but: frozenset[int], hits: int
+    ) -> list[Row]:
+        """The first ``size`` rows but those in ``but``; all others of some ``hits`` have the same score."""
         found: list[Row] = []
         prompts: list[Row] = []
         low = LENGTH_CLASS_MIN
-        for high in _STEPS:
+        for high in _STEPS if hits >= _FIRST_STEP_FROM else _STEPS[1:]:
             tokens = " OR ".join(f'"{TAG}l{number}"' for number in range(low, high))
             low = high
             rows = self._connection.execute(
@@ -103,8 +108,8 @@ class EngineOrder:
             ).fetchall()
             for row in rows:
                 if row[0] not in but:
-                    later = prompts if self._prompts_last and row[5] else found
-                    later.append((*row[:7], score, row[7]))
+                    later = prompts if self._prompts_last and prompt_of(row[3]) else found
+                    later.append((*row[:5], score, row[5]))
             if len(found) >= size:
                 break
         return (found + prompts)[:size]

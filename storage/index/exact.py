@@ -27,7 +27,7 @@ from .query_words import PHRASE_TOKENS_MAX, phrase_match
 from .ranked import Group, Hit, Keys, passes
 from .rare_tokens import held_by_rare, rows_inside
 from .repeats import may_repeat
-from .schema import BLOCK_BITS, spans_stand
+from .schema import BLOCK_BITS, prompt_of, spans_stand
 from .scope import Matching, Sql, hits_up_to, numbers
 from .tagging import all_tagged
 
@@ -39,11 +39,16 @@ TAGS_FROM_HITS: Final = 2_000
 below, the engine's pass over the hits of the tag itself costs more than it saves."""
 LOOKED_UP_MAX: Final = 4_000
 """Hits whose lengths are looked up one by one, 0.5 us each; more are first thinned out (engine_order)."""
+SAMPLE_SHARE: Final = 16
+"""One part in so many of the row ids, the newest, tells whether hits are many: 40 to 90 ns each."""
+SAMPLED_MAX: Final = 2_500
 LONG_PHRASE: Final = 3
 """Tokens of a phrase from which on its rarer tokens are looked at first."""
 READ_TOGETHER: Final = 256
 TAGGED_LOOKED_UP_MAX: Final = 10_000
 """The same in a workspace, where thinning out costs a walk over the tag and two sets of postings."""
+SMALL_DOCUMENTS_MAX: Final = 10_000
+"""Documents of workspaces that are small: there cannot be more hits."""
 LISTED_MAX: Final = 500
 """Hits in a workspace that are listed at once; counting and then looking up more costs less."""
 MAYBE_TWICE_MAX: Final = 40
@@ -153,6 +158,16 @@ class ExactSearch:
         """Hits in the whole table, as far as it matters."""
         return self._hits_up_to(TAGS_FROM_HITS, Matching(self._plain.expression, Sql()))
 
+    @property
+    def _are_few_tagged(self) -> bool:
+        """Whether the searched workspaces have few hits. Small ones need no count: to walk to the hits of one
+        takes as long as to look them up."""
+        return self._is_small or self._hits_tagged <= TAGGED_LOOKED_UP_MAX
+
+    @property
+    def _is_small(self) -> bool:
+        return self.looking.scope.tagged <= SMALL_DOCUMENTS_MAX
+
     @cached_property
     def _hits_tagged(self) -> int:
         """Hits in the searched workspaces, as far as it matters: 0.1 us each."""
@@ -189,8 +204,8 @@ class ExactSearch:
 
     def _by_engine(self, size: int) -> tuple[list[Hit], bool]:
         order = EngineOrder(self.looking.connection, self.prompts_last)
-        if self.looking.scope.tags is not None and self._hits_tagged <= TAGGED_LOOKED_UP_MAX:
-            known = self._by_repeats(order, size) if self._hits_tagged else ([], True)
+        if self.looking.scope.tags is not None and self._are_few_tagged:
+            known = self._by_repeats(order, size) if self._is_small or self._hits_tagged else ([], True)
             if known is not None:
                 return known
         matching, events = self._matching(), self.looking.scope.events
@@ -207,16 +222,28 @@ class ExactSearch:
         better = [pair for pair in scored if pair[1] < edge]
         missing = size - len(better)
         if all_tagged(self.looking.connection) and self._count(self.looking.text(scored[-1][0])) == 1:
-            tied = order.shortest(matching, edge, missing, frozenset(row for row, _ in better))
+            tied = order.shortest(matching, edge, missing, frozenset(row for row, _ in better), hits)
         else:
             tied = order.at_score(matching, edge, missing)
         return self._settled(order.look_up(better) + tied, False)
 
     def _hits_among(self, matching: Matching) -> tuple[int, int]:
-        """Up to how many hits are all looked up, and how many there are, as far as that matters."""
+        """Up to how many hits are all looked up, and how many there are, as far as that matters.
+
+        Only told to be many by the sample: an estimate chooses a way to the answer, never the answer.
+        """
         if self.looking.scope.tags is not None and self._hits_everywhere >= TAGS_FROM_HITS:
             return TAGGED_LOOKED_UP_MAX, self._hits_tagged
+        estimate = SAMPLE_SHARE * self._hits_up_to(SAMPLED_MAX, self._newest_of(matching))
+        if estimate > 2 * LOOKED_UP_MAX:
+            return LOOKED_UP_MAX, estimate
         return LOOKED_UP_MAX, self._hits_up_to(LOOKED_UP_MAX + 1, matching)
+
+    def _newest_of(self, matching: Matching) -> Matching:
+        row = self.looking.connection.execute("SELECT max(block) FROM block").fetchone()
+        last = 0 if row is None or row[0] is None else int(row[0])
+        first = last - last // SAMPLE_SHARE
+        return Matching(matching.expression, Sql(" AND f.rowid >= ?", (first << BLOCK_BITS,)) + matching.rows)
 
     def _by_repeats(self, order: EngineOrder, size: int) -> tuple[list[Hit], bool] | None:
         """The best hits of some workspaces without the engine's score; None if too many may count twice."""
@@ -224,11 +251,12 @@ class ExactSearch:
             return None
         scope = self.looking.scope
         most = size + MAYBE_TWICE_MAX
-        source = self._tagged if self._rows_tagged is None else self._rows_tagged
+        listed = None if self._is_small else self._rows_tagged
+        source = self._tagged if listed is None else listed
         found = self._once
         if found is None:
             found = order.known_once(source, scope.events, may_repeat(self.phrase), most)
-        maybe = sum(row[7] for row in found)
+        maybe = sum(row[5] for row in found)
         if maybe > MAYBE_TWICE_MAX:
             return None
         shown = found
@@ -242,8 +270,8 @@ class ExactSearch:
         text = self.looking.text
         hits = [self._hit(row, self._count(text(row[0])), sid_of(row[0])) for row in shown[:maybe]]
         hits += [  # as ``_hit``, written out: a call less for each of a hundred
-            Hit(doc, sid_of(doc), seq, time, kind, surface, (0, -1, prompt if last else 0, chars, -time))
-            for doc, seq, time, kind, surface, prompt, chars, _ in shown[maybe:]
+            Hit(doc, sid_of(doc), seq, time, kind, (0, -1, prompt_of(kind) if last else 0, chars, -time))
+            for doc, seq, time, kind, chars, _ in shown[maybe:]
         ]
         complete = len(shown) == len(found) < most
         edge = hits[-1].keys if hits else ()
@@ -257,12 +285,12 @@ class ExactSearch:
         """Rows as hits in order, with real counts; without a tie that may go on."""
         counts: dict[float, int] = {}
         for row in found:
-            if row[7] not in counts:
-                counts[row[7]] = self._count(self.looking.text(row[0]))
+            if row[5] not in counts:
+                counts[row[5]] = self._count(self.looking.text(row[0]))
         last = self.prompts_last
         hits = [
-            Hit(doc, sid, seq, time, kind, surface, (0, -counts[score], prompt if last else 0, chars, -time))
-            for doc, seq, time, kind, surface, prompt, chars, score, sid in found
+            Hit(doc, sid, seq, time, kind, (0, -counts[score], prompt_of(kind) if last else 0, chars, -time))
+            for doc, seq, time, kind, chars, score, sid in found
         ]
         hits.sort(key=_keys_of)
         if not complete:
@@ -303,9 +331,9 @@ class ExactSearch:
         return count_phrase(lower_ascii(prepare(text)), self.phrase)
 
     def _hit(self, row: Sequence[int], count: int, sid: int) -> Hit:
-        row_id, seq, time, kind, surface, prompt, chars = row[:7]
-        keys = (0, -count, prompt if self.prompts_last else 0, chars, -time)
-        return Hit(row_id, sid, seq, time, kind, surface, keys)
+        row_id, seq, time, kind, chars = row[:5]
+        keys = (0, -count, prompt_of(kind) if self.prompts_last else 0, chars, -time)
+        return Hit(row_id, sid, seq, time, kind, keys)
 
     def _literal_first(self, hits: list[Hit]) -> list[Hit]:
         """Put the hits whose text holds the query as it was typed before the others."""

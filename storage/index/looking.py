@@ -23,9 +23,7 @@ class Doc(NamedTuple):
 
     seq: int
     time: int
-    type: int
-    surface: int
-    prompt: int
+    kind: int
     chars: int
 
 
@@ -92,7 +90,7 @@ class Looking:
         missing = [row for row in rows if row not in self._docs]
         if missing:
             found = self.connection.execute(
-                "SELECT d.doc, d.seq, d.time, d.type, d.surface, d.prompt, d.chars"
+                "SELECT d.doc, d.seq, d.time, d.kind, d.chars"
                 " FROM json_each(?) AS j CROSS JOIN doc AS d ON d.doc = j.value",
                 (numbers(missing),),
             ).fetchall()

@@ -15,7 +15,9 @@ Keys: TypeAlias = tuple[RankKey, ...]
 
 
 class Hit(NamedTuple):
-    """A matching document. ``keys``: its rank without the tie keys: session id and seq.
+    """A matching document. ``kind``: see ``schema.document_kind``.
+
+    ``keys``: its rank without the tie keys: session id and seq.
 
     A tuple, because a search makes 84 and more: a frozen class takes three times as long to make.
     """
@@ -24,8 +26,7 @@ class Hit(NamedTuple):
     sid: int
     seq: int
     time: int
-    type: int
-    surface: int
+    kind: int
     keys: Keys
 
 

@@ -22,7 +22,7 @@ from .evidence import Evidence
 from .looking import Looking
 from .ranked import Group, Hit, Keys, passes
 from .relevance import BEST_EVENTS, SESSION_SHARE, event_score, rounded, session_score, speaker_share
-from .schema import BLOCK_BITS
+from .schema import BLOCK_BITS, prompt_of
 from .text_match import TextMatcher
 
 FINE_SESSIONS: Final = 60
@@ -244,7 +244,7 @@ class RelaxedSearch:
                 counts.setdefault(number, 1)
         ratio = doc.chars / evidence.totals.mean_chars if evidence.totals.mean_chars else 1.0
         score = event_score(
-            evidence.weights, counts, match.pairs, ratio, speaker_share(bool(doc.prompt), text)
+            evidence.weights, counts, match.pairs, ratio, speaker_share(prompt_of(doc.kind) == 1, text)
         )
         return -rounded(score), -doc.time, -doc.seq, row
 
@@ -260,7 +260,7 @@ class RelaxedSearch:
 
     def _hit(self, row: int, keys: Keys) -> Hit:
         doc = self._looking.doc(row)
-        return Hit(row, self._looking.sid_of(row), doc.seq, doc.time, doc.type, doc.surface, keys)
+        return Hit(row, self._looking.sid_of(row), doc.seq, doc.time, doc.kind, keys)
 
     # -- inside one session --
 

@@ -7,6 +7,7 @@ from typing import Final
 from .literal import find_literal
 from .looking import Looking
 from .ranked import Hit
+from .schema import prompt_of
 
 SCAN_DOCUMENTS_MAX: Final = 30_000
 """Documents of one scan, about 10 us each; a scope with more is too broad."""
@@ -25,12 +26,12 @@ def scan(looking: Looking, prompts_last: bool) -> list[Hit] | None:
     if counted is None or counted[0] > SCAN_DOCUMENTS_MAX:
         return None
     hits = []
-    for row, seq, time, kind, surface, prompt, chars in looking.connection.execute(
-        f"SELECT d.doc, d.seq, d.time, d.type, d.surface, d.prompt, d.chars {where} ORDER BY d.doc", values
+    for row, seq, time, kind, chars in looking.connection.execute(
+        f"SELECT d.doc, d.seq, d.time, d.kind, d.chars {where} ORDER BY d.doc", values
     ).fetchall():
         count = len(find_literal(looking.text(row), looking.query))
         if count:
-            keys = (0, -count, prompt if prompts_last else 0, chars, -time)
-            hits.append(Hit(row, looking.sid_of(row), seq, time, kind, surface, keys))
+            keys = (0, -count, prompt_of(kind) if prompts_last else 0, chars, -time)
+            hits.append(Hit(row, looking.sid_of(row), seq, time, kind, keys))
     hits.sort(key=lambda hit: hit.keys)
     return hits

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from ...protocol.event import Surface
+from ...protocol.event import SURFACES, Surface
 from ...protocol.tokens import TOKENS_VERSION
 from .. import sqlite
 from ..sqlite import Connection
 
-INDEX_VERSION: Final = 12
+INDEX_VERSION: Final = 13
 """Raised with every change of tables or of what is stored in them. TOKENS_VERSION is checked apart."""
 
 BLOCK_BITS: Final = 12
@@ -31,7 +31,9 @@ TAG: Final = "\u2021"
 
 _STATEMENTS: Final = (
     "CREATE TABLE index_meta(name TEXT PRIMARY KEY, value BLOB) WITHOUT ROWID",
-    "CREATE TABLE workspace(ws INTEGER PRIMARY KEY, cwd UNIQUE, generation INT NOT NULL DEFAULT 0)",
+    # documents: of all its sessions, seen or not: as many hits as a search in it can have at most
+    "CREATE TABLE workspace(ws INTEGER PRIMARY KEY, cwd UNIQUE, generation INT NOT NULL DEFAULT 0,"
+    " documents INT NOT NULL DEFAULT 0)",
     f"INSERT INTO workspace(ws, cwd) VALUES({NO_WORKSPACE}, NULL)",
     "CREATE TABLE source(name TEXT PRIMARY KEY, shown INT NOT NULL) WITHOUT ROWID",
     # id, place, cwd and parent have no type: text that is no Unicode is kept as a blob
@@ -131,6 +133,21 @@ def create_index(connection: Connection) -> None:
 def document_kind(type_: int, search: bool, surface: Surface) -> int:
     """The column ``kind`` of a document: its other columns are told from it."""
     return type_ * 6 + int(search) * 3 + SURFACE_NUMBERS[surface]
+
+
+def type_of(kind: int) -> int:
+    """The column ``type``: SQLite takes 0.1 us to make it, for every row it looks at."""
+    return kind // 6
+
+
+def surface_of(kind: int) -> Surface:
+    """The surface that the column ``surface`` is the number of."""
+    return SURFACES[kind % 3]
+
+
+def prompt_of(kind: int) -> int:
+    """The column ``prompt``."""
+    return int(kind // 6 == PROMPT_TYPE)
 
 
 def spans_stand(connection: Connection) -> bool:

@@ -163,7 +163,7 @@ class Scope:
 
     ``sids``: the sessions, or None for all of the reach but ``outside``. ``rows``: the same as a condition
     on ``f.rowid``; or else ``tags``, an expression for ``MATCH``, together with ``apart``: better where
-    hits are many, since the engine then skips what lies between.
+    hits are many, since the engine then skips what lies between. ``tagged``: at most so many documents are.
     ``events``: the condition on ``d``. ``plain``: no event filter and no cut, so that spans tell the truth.
     ``inside``: one session. ``with_searches``: documents that are searches are seen (SPEC 16.1.7).
     ``reach``: outside it no session has a part in anything, parents included.
@@ -173,6 +173,7 @@ class Scope:
     outside: frozenset[int]
     rows: Sql
     tags: str | None
+    tagged: int
     apart: Sql
     events: Sql
     plain: bool
@@ -202,6 +203,7 @@ def open_scope(
     cut = cuts(connection, reach, None)
     sids: frozenset[int] | None = None
     tags: str | None = None
+    tagged = 0
     outside = reach.hidden | reach.excluded
     if session_clauses or only:
         conditions = reach_conditions(reach) + session_conditions(session_clauses, reach.live)
@@ -217,7 +219,7 @@ def open_scope(
         )
         rows = apart
         if reach.workspaces is not None:
-            tags = _tags(connection, reach.workspaces)
+            tags, tagged = _tags(connection, reach.workspaces)
             where = joined(reach_conditions(reach))
             inside = f"SELECT s.sid FROM session AS s JOIN workspace AS w ON w.ws = s.ws WHERE {where.text}"
             rows = _in_blocks("IN", Sql(f"sid IN ({inside})", where.values))
@@ -226,6 +228,7 @@ def open_scope(
         outside=outside,
         rows=rows + cut,
         tags=tags,
+        tagged=tagged,
         apart=apart + cut,
         events=joined(event_conditions(event_clauses)),
         plain=not event_clauses and not cut.text,
@@ -247,14 +250,19 @@ def _in_blocks(operator: str, sessions: Sql) -> Sql:
     return Sql(f" AND f.rowid >> {BLOCK_BITS} {operator} ({blocks})", sessions.values)
 
 
-def _tags(connection: Connection, workspaces: Sequence[str | None]) -> str | None:
-    """The expression that holds for documents of these workspaces, for ``MATCH``; None without tags."""
+def _tags(connection: Connection, workspaces: Sequence[str | None]) -> tuple[str | None, int]:
+    """The expression for ``MATCH`` that holds for documents of these workspaces, and how many these are.
+
+    None without tags.
+    """
     if not all_tagged(connection):
-        return None
+        return None, 0
     wanted = any_of("cwd", workspaces)
-    found = connection.execute(f"SELECT ws FROM workspace WHERE {wanted.text}", wanted.values).fetchall()
-    tokens = [f'"{TAG}{ws}"' for (ws,) in found] or [f'"{TAG}"']
-    return f"parts : ({' OR '.join(tokens)})"
+    found = connection.execute(
+        f"SELECT ws, documents FROM workspace WHERE {wanted.text}", wanted.values
+    ).fetchall()
+    tokens = [f'"{TAG}{ws}"' for ws, _ in found] or [f'"{TAG}"']
+    return f"parts : ({' OR '.join(tokens)})", sum(documents for _, documents in found)
 
 
 def _named(only: Only) -> Sql:
@@ -272,6 +280,7 @@ def session_scope(connection: Connection, reach: Reach, sid: int, clauses: Seque
         outside=frozenset(),
         rows=rows + cut,
         tags=None,
+        tagged=0,
         apart=Sql(),
         events=joined(event_conditions(clauses)),
         plain=False,

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from ...protocol.cursor import Position
-from ...protocol.event import SURFACES
 from ...protocol.records import TIERS, Tier
-from ...protocol.snippet import best_window_start, snippet
+from ...protocol.snippet import best_window_start, snippet, whole_snippet
 from ...protocol.tokens import first_phrase, tokens
 from ..sqlite import Connection
 from .bodies import Bodies
@@ -30,7 +29,7 @@ from .ranked import Group, Hit, Keys
 from .relaxed import RelaxedSearch
 from .remembered import Remembered
 from .scanning import scan
-from .schema import BLOCK_DOCUMENTS
+from .schema import BLOCK_DOCUMENTS, surface_of, type_of
 from .scope import Scope, joined, open_scope, reach_conditions, session_scope
 
 _NUL_AND_MARKERS: Final = ("\0", "\ufdd0", "\ufdd1")
@@ -214,7 +213,8 @@ class _Run:
         """A group with everything a caller shows of it."""
         session = self.looking.session(group.root)
         members = self._members(tier, group)
-        subs = sorted((hit for sid, hit in members.items() if sid != group.root), key=self._member_key)
+        subs = [hit for sid, hit in members.items() if sid != group.root]
+        subs.sort(key=self._member_key)
         return FoundInSession(
             session=session,
             live=session.sid in reach.live,
@@ -222,7 +222,7 @@ class _Run:
             best=self.event(tier, group.best, group.best.keys),
             position=Position(tier, group.keys),
             own=group.root in members,
-            sub_agents=tuple(self._sub_agent(tier, hit, reach) for hit in subs),
+            sub_agents=tuple([self._sub_agent(tier, hit, reach) for hit in subs]),
         )
 
     def _member_key(self, hit: Hit) -> tuple[Keys, Keys]:
@@ -255,13 +255,17 @@ class _Run:
 
     def event(self, tier: Tier, hit: Hit, keys: Keys) -> FoundEvent:
         text = self.looking.text(hit.row)
+        shown = _shown(text)
+        found = whole_snippet(shown, self.spec.snippet_chars)
+        if found is None:
+            found = snippet(shown, self._window(tier, text), self.spec.snippet_chars)
         return FoundEvent(
             sid=hit.sid,
             seq=hit.seq,
-            type=self.looking.type_name(hit.type),
+            type=self.looking.type_name(type_of(hit.kind)),
             time=hit.time,
-            surface=SURFACES[hit.surface],
-            snippet=snippet(_shown(text), self._window(tier, text), self.spec.snippet_chars),
+            surface=surface_of(hit.kind),
+            snippet=found,
             tier=tier,
             position=Position(tier, keys),
         )

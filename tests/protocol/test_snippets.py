@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from models.snippet_model import slow_snippet
-from session_query.protocol.snippet import best_window_start, snippet
+from session_query.protocol.snippet import best_window_start, snippet, whole_snippet
 
 TEXTS = st.text(alphabet=st.sampled_from([*"abc", " ", "\n", "\u3000", "\x1c", "é", "😀"]), max_size=120)
 
@@ -38,6 +38,21 @@ def test_6_7_agrees_with_the_model(text: str, limit: int, data: st.DataObject) -
     shown = snippet(text, start, limit)
     assert shown == slow_snippet(text, start, limit)
     assert len(shown) <= limit
+
+
+@settings(max_examples=200)
+@given(TEXTS, st.integers(1, 60), st.data())
+def test_what_fits_whole_is_the_snippet_wherever_its_span_is(
+    text: str, limit: int, data: st.DataObject
+) -> None:
+    whole = whole_snippet(text, limit)
+    collapsed = slow_snippet(text, None, 1_000)
+    if len(text) <= 2 * limit:
+        assert whole == (collapsed if len(collapsed) <= limit else None)
+    if whole is not None:
+        starts = [index for index, char in enumerate(text) if slow_snippet(char, 0, 1)]
+        start = data.draw(st.sampled_from([None, *starts]))
+        assert whole == slow_snippet(text, start, limit) == snippet(text, start, limit)
 
 
 @given(TEXTS, st.integers(0, 130), st.integers(1, 40))

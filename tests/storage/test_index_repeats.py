@@ -81,8 +81,9 @@ def expected(
     st.integers(0, 6),
     st.integers(1, 5),
     st.integers(0, 1),
+    st.sampled_from([exact.SMALL_DOCUMENTS_MAX, 0]),
 )
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=160, deadline=None)
 def test_the_order_is_that_of_counting_every_text(
     before: list[str],
     after: list[str],
@@ -91,11 +92,13 @@ def test_the_order_is_that_of_counting_every_text(
     most: int,
     limit: int,
     lowest: int,
+    small: int,
 ) -> None:
     with pytest.MonkeyPatch.context() as patch, open_index() as index:
         spanned(patch)
         patch.setattr(exact, "MAYBE_TWICE_MAX", most)
         patch.setattr(exact, "LISTED_MAX", 3 * most)
+        patch.setattr(exact, "SMALL_DOCUMENTS_MAX", small)
         patch.setattr(repeats, "HASHES_MAX", 1 + most // 2)
         stored = put(index, 0, before)
         cover(index)

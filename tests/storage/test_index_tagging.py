@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Iterator
 
 import pytest
@@ -41,6 +42,8 @@ def check(index: IndexFile) -> None:
         " JOIN session AS s ON s.sid = b.sid"
     ).fetchall()
     assert {row for row, _, _ in of} == texts.keys()
+    held = dict(execute("SELECT ws, documents FROM workspace WHERE documents <> 0").fetchall())
+    assert held == Counter(ws for _, ws, _ in of)
     tagged: dict[str, set[int]] = {}
     for row, ws, chars in of:
         if row <= through:

@@ -79,6 +79,8 @@ class IndexSide:
     transactions: int = attrs.field(default=0, init=False)
     turns: Durations = attrs.field(factory=Durations, init=False)
     """CPU time of taking in what was appended."""
+    shares: Durations = attrs.field(factory=Durations, init=False)
+    """The same, of one event among those that were taken in together."""
     merges: Durations = attrs.field(factory=Durations, init=False)
 
     async def work(
@@ -108,6 +110,7 @@ class IndexSide:
             self._taking = False
         if news:
             self.turns.note(cpu_s)
+            self.shares.note(cpu_s / max(1, sum(one.events for one in news)))
         self.transactions += 1
         self._unmerged += 1
         self._stirred.set()

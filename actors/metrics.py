@@ -66,6 +66,13 @@ _SERVICE: Final = (
     _Metric(
         "index_turn_p99_seconds", "gauge", ("index_turns", "p99_ms"), "CPU time of such a turn, lately.", 1e-3
     ),
+    _Metric(
+        "index_event_p99_seconds",
+        "gauge",
+        ("index_of_an_event", "p99_ms"),
+        "CPU time of indexing an appended event, its share of a turn, lately.",
+        1e-3,
+    ),
     _Metric("merge_steps_total", "counter", ("merge_steps", "count"), "Steps of merging the index."),
     _Metric(
         "merge_step_p99_seconds", "gauge", ("merge_steps", "p99_ms"), "CPU time of such a step, lately.", 1e-3

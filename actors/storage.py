@@ -134,6 +134,7 @@ class StorageActor:
             "appends_queued": self._journal.queued,
             "appended_unindexed": self._index.waiting,
             "index_turns": self._index.turns.told(),
+            "index_of_an_event": self._index.shares.told(),
             "merge_steps": self._index.merges.told(),
         }
 

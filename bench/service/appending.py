@@ -137,7 +137,8 @@ def _index_rows(statistics: JSON) -> list[Row]:
     assert isinstance(statistics, dict)
     rows = []
     for name, what, gates in (
-        ("index_turns", "index part of 16 single appends", (2.0, 10.0)),
+        ("index_of_an_event", "index part of one event, its share of a turn", (2.0, 10.0)),
+        ("index_turns", "that turn, of up to 16 single appends", (None, 10.0)),
         ("merge_steps", "merge step between appends", (None, None)),
     ):
         told = statistics[name]

@@ -112,6 +112,19 @@ async def test_what_is_appended_is_indexed_without_anybody_searching(tmp_path: P
         assert storage.point(finding_row(session.key)) == 1
 
 
+async def test_an_events_share_is_told_beside_the_turn_that_took_it_in(tmp_path: Path) -> None:
+    async with opened(tmp_path) as storage:
+        session = await publish(storage, "s")
+        for number in range(8):
+            await session.append(f"word{number}")
+        await found(storage, "word7")
+        turns, shares = (storage.statistics()[name] for name in ("index_turns", "index_of_an_event"))
+    assert isinstance(turns, dict)
+    assert isinstance(shares, dict)
+    assert turns["count"] == shares["count"] > 0
+    assert 0 < float(str(shares["p50_ms"])) <= float(str(turns["p50_ms"]))
+
+
 def finding_row(key: SessionKey) -> object:
     return lambda reader: reader.index.find(key).documents
 

@@ -143,7 +143,7 @@ def length_rows(bench: Bench, appends: int, *, quick: bool) -> Iterator[Row]:
             ours=ours,
             wall=spread(times[length].wall),
             comparison=rewriting,
-            faster=None if rewriting is None else rewriting.median / ours.median,
+            faster=None if rewriting is None else single(rewriting.median / ours.median),
             gate=(at_most(times_shortest, 1.25, f"≤ 1.25 × that of {lengths[0]} events"),),
             note=f"{times_shortest:.2f} × that of {lengths[0]} events; spread is least and most",
         )

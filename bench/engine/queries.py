@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Final
 
 import attrs
@@ -13,7 +14,7 @@ from ...storage.index import Reach, SearchSpec
 from .building import Bench
 from .corpus import LARGE_WORKSPACE, PHRASE, PLANTED, SMALL_WORKSPACE
 from .results import Check, Row, Spread, at_least, at_most, percentile, single, spread
-from .timing import Times, alternating, ratio, repeated
+from .timing import Times, alternating, beside, ratio, repeated
 
 ABSENT: Final = "zznone"
 SHARES: Final = {
@@ -56,25 +57,24 @@ def exact_rows(bench: Bench, rounds: int, *, quick: bool) -> Iterator[Row]:
     for case, query in SHARES.items():
         bare = floor(bench, query)
         hits = len(bare())
-        ours, below = alternating(sessions_search(bench, query), bare, rounds)
-        comparison = Times()
         once = quick or hits > 50_000
         if not once:
             bench.comparison.search(query)
-        for _ in range(1 if once else 3):
-            comparison.take(lambda query=query: bench.comparison.search(query))  # type: ignore[misc]
+        ours, below, comparison = beside(
+            sessions_search(bench, query), bare, partial(bench.comparison.search, query), rounds,
+            1 if once else rounds,
+        )  # fmt: skip
         plainer = Times()
         plainer.take(lambda query=query: bench.comparison.search(query, hint=False))  # type: ignore[misc]
-        above, slower = ratio(ours, below), spread(comparison.cpu)
-        faster = slower.median / spread(ours.cpu).median
-        gate, aim = _exact_checks(query, hits, bench.figures.events, ours, above.median, faster)
+        above, faster = ratio(ours, below), ratio(comparison, ours)
+        gate, aim = _exact_checks(query, hits, bench.figures.events, ours, above.median, faster.median)
         yield Row(
             operation="exact top 20",
             case=case,
             ours=spread(ours.cpu),
             wall=spread(ours.wall),
             floor=spread(below.cpu),
-            comparison=slower,
+            comparison=spread(comparison.cpu),
             to_floor=above,
             faster=faster,
             gate=gate,

@@ -61,7 +61,7 @@ def _cells(row: Row, calibration_ms: float) -> Sequence[str]:
         shown(row.floor),
         shown(row.to_floor),
         shown(row.comparison),
-        "" if row.faster is None else f"{row.faster:.0f}",
+        "" if row.faster is None else str(row.faster),
         *_checks(row.gate),
         *_checks(row.aim),
         row.note,
@@ -93,7 +93,7 @@ def _missed(word: str, rows: Sequence[Row], promised: Callable[[Row], Sequence[C
     for row in rows:
         if failed := [check.text for check in promised(row) if not check.held]:
             above = "" if row.to_floor is None else f", {row.to_floor} × floor"
-            faster = "" if row.faster is None else f", {row.faster:.0f} × faster than row-at-a-time"
+            faster = "" if row.faster is None else f", {row.faster} × faster than row-at-a-time"
             named.append(f"- {row.name}: {' and '.join(failed)} missed; {row.ours} {row.unit}{above}{faster}")
     counted = sum(bool(promised(row)) for row in rows)
     yield f"{word}: {counted - len(named)} of {counted} held." + (" Missed:" if named else "")

@@ -32,7 +32,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One line of the table. All figures have ``unit``, of CPU where time is meant; ``wall`` is ms beside it.
 
     ``floor``: the bare full-text match. ``comparison``: the row-at-a-time schema. ``to_floor``: ours over
-    floor, taken inside each round. ``faster``: comparison over ours. No ``gate``: the figure is reported.
+    floor, taken inside each round, and ``faster`` comparison over ours. No ``gate``: the figure is reported.
     """
 
     operation: str
@@ -43,7 +43,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     floor: Spread | None = None
     comparison: Spread | None = None
     to_floor: Spread | None = None
-    faster: float | None = None
+    faster: Spread | None = None
     gate: tuple[Check, ...] = ()
     aim: tuple[Check, ...] = ()
     note: str = ""

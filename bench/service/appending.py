@@ -20,6 +20,8 @@ from .material import Material, header, numbered
 from .measuring import Clock, Row, Scale, Spread, clock, ratios
 
 BATCH = 16
+BESIDE = 16
+"""Sessions that are appended to beside each other: their commits are put together."""
 SHORT_SESSION = 100
 TURNS_TIMES = 5
 """Sessions that get single appends while the index's turns are timed: of 72 turns the p99 is the longest."""
@@ -53,6 +55,21 @@ async def _appended(service: Service, handle: LiveHandle, events: Sequence[JSON]
     return taken
 
 
+async def _beside(service: Service, handles: Sequence[LiveHandle], events: Sequence[JSON]) -> Clock:
+    """Single appends to several sessions beside each other, then look, as ``_appended``."""
+
+    async def one(handle: LiveHandle) -> None:
+        for event in events:
+            await handle.append([event])
+
+    with clock() as taken:
+        async with trio.open_nursery() as nursery:
+            for handle in handles:
+                nursery.start_soon(one, handle)
+        await service.search_sessions(SessionSearchRequest(query="zqnothing", limit=1))
+    return taken
+
+
 async def _through_a_thread(bare: BareJournal, events: Sequence[Event]) -> Clock:
     """The bare commit as any program with an event loop has to do it: each in a worker thread."""
     known = header_from_json(header(next(bare.ids)))
@@ -70,7 +87,7 @@ async def measure(directory: Path, scale: Scale) -> list[Row]:
     made = [event_from_json(event, default_seq=seq) for seq, event in enumerate(raw)]
     bare = BareJournal(directory)
     ids = numbered("appended")
-    names = ("one", "bare one", "thread one", "batch", "bare batch", "short", "long")
+    names = ("one", "bare one", "thread one", "beside", "batch", "bare batch", "short", "long")
     taken: dict[str, list[Clock]] = {name: [] for name in names}
     one, many = scale.appends, scale.appends * 4
     config = ServiceConfig(data_dir=directory / "data")
@@ -89,6 +106,8 @@ async def measure(directory: Path, scale: Scale) -> list[Row]:
             taken["bare one"].append(bare.appended(made[:one], 1))
             taken["one"].append(await _appended(service, await fresh(), raw[:one], 1))
             taken["thread one"].append(await _through_a_thread(bare, made[:one]))
+            several = [await fresh() for _ in range(BESIDE)]
+            taken["beside"].append(await _beside(service, several, raw[: one // 4]))
             taken["bare batch"].append(bare.appended(made, BATCH))
             taken["batch"].append(await _appended(service, await fresh(), raw[:many], BATCH))
             short = await fresh()
@@ -123,6 +142,10 @@ def _rows(taken: dict[str, list[Clock]], scale: Scale) -> list[Row]:
         row("one event, CPU", single, bare, 1.5, "floor: the journal's commit alone, in the calling thread"),
         row("one event, CPU", single, ms("thread one", one), 1.5, "floor: that commit in a pool's thread"),
         row("one event, wall", ms("one", one, wall=True), ms("bare one", one, wall=True), None, ""),
+        row(
+            f"one event, {BESIDE} sessions beside each other, CPU", ms("beside", BESIDE * (one // 4)), bare, None,
+            "commits are put together; floor: one commit alone, in the calling thread",
+        ),
         Row(case="append", what="an event of 16, CPU", unit="ms", ours=Spread.of(batch), gate=0.2),
         row("an event of 16, CPU", batch, ms("bare batch", many), None, "floor: the commit alone"),
         row(

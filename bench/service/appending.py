@@ -143,8 +143,8 @@ def _rows(taken: dict[str, list[Clock]], scale: Scale) -> list[Row]:
         row("one event, CPU", single, ms("thread one", one), 1.5, "floor: that commit in a pool's thread"),
         row("one event, wall", ms("one", one, wall=True), ms("bare one", one, wall=True), None, ""),
         row(
-            f"one event, {BESIDE} sessions beside each other, CPU", ms("beside", BESIDE * (one // 4)), bare, None,
-            "commits are put together; floor: one commit alone, in the calling thread",
+            f"one event, {BESIDE} sessions beside each other, CPU", ms("beside", BESIDE * (one // 4)), bare,
+            None, "commits are put together; floor: one commit alone, in the calling thread",
         ),
         Row(case="append", what="an event of 16, CPU", unit="ms", ours=Spread.of(batch), gate=0.2),
         row("an event of 16, CPU", batch, ms("bare batch", many), None, "floor: the commit alone"),

@@ -196,6 +196,7 @@ class DocumentStore:
         many = self._connection.executemany
         many("INSERT INTO doc VALUES(?, ?, ?, ?, ?)", self._docs)
         soon = not self.is_bulk and self._pending_chars <= SOON_CHARS_MAX
+        self.packing.wrote(len(self._runs))
         self.bodies.insert(sorted(self._runs, key=lambda run: run.first), soon=soon)
         many(_FTS_INSERT, self._postings)
         self.spans.insert(self._new_spans)

@@ -279,18 +279,23 @@ class Writer:
     def _idle_work(self, pressed: bool, more: bool) -> bool:
         """A step of each kind that makes searches quick; when none of those is left, one that saves space.
 
-        ``pressed``: one kind in turn, and tags in one go, once in the life of an index: in small steps they
-        would not catch up with what is appended. True while more is left, as far as was looked, or was.
+        ``pressed``: one kind in turn, packing only if very much waits for it, and tags in one go, once in the
+        life of an index: in small steps they would not catch up with what is appended.
+        True while more is left or may be: without silence not everything is looked at.
         """
         documents = self._documents
         quickening = [documents.spans.step]
         if documents.spans.made:
             quickening.append(documents.repeats_later.step)
         if pressed:
+            documents.tagging.step(TAGGED_AT_ONCE)
             self._turn += 1
-            kinds = [*quickening, documents.packing.step]
-            left = [documents.tagging.step(TAGGED_AT_ONCE), kinds[self._turn % len(kinds)]()]
-            return any(left) or more
+            turn = self._turn % (len(quickening) + 1)
+            if turn < len(quickening):
+                quickening[turn]()
+            else:
+                documents.packing.step(pressed=True)
+            return True
         left = [documents.tagging.step(), *(step() for step in quickening)]  # each, whatever the others say
         return any(left) or more or documents.packing.step()
 

@@ -380,16 +380,44 @@ def test_without_silence_every_kind_of_idle_work_has_its_turn(
     for kind in (Packing, Tagging, Spans):
 
         def step(
-            self: object, *limit: int, name: str = kind.__name__, usual: Callable[..., bool] = kind.step
+            self: object,
+            *limit: int,
+            name: str = kind.__name__,
+            usual: Callable[..., bool] = kind.step,
+            **how: bool,
         ) -> bool:
             done.append(name)
-            return usual(self, *limit)
+            return usual(self, *limit, **how)
 
         monkeypatch.setattr(kind, "step", step)
     for _ in range(2):
         index.writer.merge_step(pressed=True)
     assert sorted(done) == ["Packing", "Spans", "Tagging", "Tagging"]
-    assert count(index.connection, "body_new") == 0
     done.clear()
     index.writer.merge_step()
     assert sorted(done) == ["Packing", "Spans", "Tagging"]
+    assert count(index.connection, "body_new") == 0
+
+
+def test_without_silence_packing_waits_until_very_much_waits_for_it(
+    index: IndexFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(packing, "PRESSED_ROWS_MAX", 40)
+    sid = index.put(SessionKey("journal", "", "s"), state("s"))
+
+    def append(first: int, last: int) -> None:
+        for seq in range(first, last):
+            with index.writer.transaction():
+                index.writer.append(sid, [document(seq, f"words, number {seq}")])
+
+    append(0, 40)
+    assert [index.writer.merge_step(pressed=True) for _ in range(2)] == [True, True]
+    assert count(index.connection, "body_new") == 40
+    append(40, 41)
+    for _ in range(2):
+        index.writer.merge_step(pressed=True)
+    assert count(index.connection, "body_new") == 0
+    append(41, 41 + packing.NEW_ROWS_MAX + 1)
+    while index.writer.merge_step():
+        pass
+    assert count(index.connection, "body_new") == 0

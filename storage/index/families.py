@@ -160,8 +160,11 @@ class Families:
         if ancestor is not None:
             wanted = self.session(ancestor).key.id
         else:
-            at = self.session(sid)
+            at, met = self.session(sid), {sid}
             while (parent := self.parent(at.sid)) is not None and at.state.inherited > 0:
+                if parent.sid in met:
+                    break
+                met.add(parent.sid)
                 at = parent
             wanted = at.state.header.parent_session or ""
         found: list[StoredSession] = []

@@ -213,6 +213,21 @@ def test_copies_of_a_fork_count_once_at_their_origin(index: IndexFile) -> None:
     assert ids(index, "first other", "auto", tools=True) == ["origin"]
 
 
+@pytest.mark.parametrize("others", [["a"], ["a", "c"]])
+def test_forks_in_a_circle_end_where_it_closes(index: IndexFile, others: list[str]) -> None:
+    circle = ["b", *others]
+    sids = [
+        put(index, fork, "quartz", "other", parent_session=origin, inherited=2)
+        for fork, origin in zip(circle, [*others, "b"], strict=True)
+    ]
+    for out in (
+        Reach(excluded=frozenset(sids[1:])),
+        Reach(hidden=frozenset(sids[2:]), excluded=frozenset(sids[1:])),
+    ):
+        assert ids(index, "quartz", tools=True, reach=out) == ["b"]
+        assert ids(index, "other quartz", "auto", tools=True, reach=out) == ["b"]
+
+
 def test_sub_agents_stand_under_their_parent(index: IndexFile) -> None:
     put(index, "p", "a word about quartz and more")
     put(index, "child", "quartz quartz", parent_session="p", origin="subagent", created_at=2)

@@ -233,11 +233,17 @@ class ExactSearch:
         Only told to be many by the sample: an estimate chooses a way to the answer, never the answer.
         """
         if self.looking.scope.tags is not None and self._hits_everywhere >= TAGS_FROM_HITS:
-            return TAGGED_LOOKED_UP_MAX, self._hits_tagged
-        estimate = SAMPLE_SHARE * self._hits_up_to(SAMPLED_MAX, self._newest_of(matching))
+            known = self._hits_tagged
+            if known <= TAGGED_LOOKED_UP_MAX:
+                return TAGGED_LOOKED_UP_MAX, known
+            return TAGGED_LOOKED_UP_MAX, max(known, self._estimate(matching))
+        estimate = self._estimate(matching)
         if estimate > 2 * LOOKED_UP_MAX:
             return LOOKED_UP_MAX, estimate
         return LOOKED_UP_MAX, self._hits_up_to(LOOKED_UP_MAX + 1, matching)
+
+    def _estimate(self, matching: Matching) -> int:
+        return SAMPLE_SHARE * self._hits_up_to(SAMPLED_MAX, self._newest_of(matching))
 
     def _newest_of(self, matching: Matching) -> Matching:
         row = self.looking.connection.execute("SELECT max(block) FROM block").fetchone()
@@ -336,9 +342,13 @@ class ExactSearch:
         return Hit(row_id, sid, seq, time, kind, keys)
 
     def _literal_first(self, hits: list[Hit]) -> list[Hit]:
-        """Put the hits whose text holds the query as it was typed before the others."""
+        """Put the hits whose text holds the query as it was typed before the others.
+
+        Which of equal ones are among those checked is not left to the way they were found in.
+        """
         if not self.literal:
             return hits
+        hits = sorted(hits, key=_keys_and_row)
         holds = literal_pattern(self.looking.query)
         checked = [
             hit._replace(
@@ -397,3 +407,4 @@ def _grouped(search: ExactSearch, hits: list[Hit], after: Position | None) -> It
 
 
 _keys_of: Final = attrgetter("keys")
+_keys_and_row: Final = attrgetter("keys", "row")

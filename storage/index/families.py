@@ -138,12 +138,30 @@ class Families:
 
     def _shown_elsewhere(self, sid: int) -> list[tuple[int, int]]:
         found: list[tuple[int, int]] = []
+        if self._heads_circle(sid):
+            return found
         for ancestor, name, count in self.shared(sid):
             if ancestor is not None and self._in_scope(self.session(ancestor)):
                 found.append((ancestor, count))
                 break
             found += [(other, min(count, copied)) for other, copied in self._earlier(sid, ancestor, name)]
         return found
+
+    def _heads_circle(self, sid: int) -> bool:
+        """Whether this is the oldest in scope of forks that name each other as origin.
+
+        It stands for the others: else each would be a copy of another, and none be shown.
+        """
+        at, own, met = self.session(sid), self._age(self.session(sid)), {sid}
+        while at.state.inherited > 0 and len(met) < _GENERATIONS_MAX:
+            parent = self.parent(at.sid)
+            if parent is not None and parent.sid == sid:
+                return True
+            if parent is None or parent.sid in met or (self._in_scope(parent) and self._age(parent) < own):
+                return False
+            met.add(parent.sid)
+            at = parent
+        return False
 
     def _earlier(self, sid: int, ancestor: int | None, name: str) -> list[tuple[int, int]]:
         """Earlier forks in scope of an ancestor outside it, oldest first, each with how much it shares."""

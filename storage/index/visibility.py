@@ -28,12 +28,13 @@ def settle(connection: Connection, header: SessionHeader) -> list[int]:
     A live row covers a stored one only if the headers are compatible (SPEC 16.6.2).
     """
     hidden = {name for (name,) in connection.execute("SELECT name FROM source WHERE shown = 0").fetchall()}
-    best: list[StoredSession] = []
+    above: list[StoredSession] = []
     flipped = []
     for session in same_session(connection, header):
-        shown = session.key.source not in hidden and not any(_covers(other, session) for other in best)
-        if shown:
-            best.append(session)
+        there = session.key.source not in hidden
+        shown = there and not any(_covers(other, session) for other in above)
+        if there:
+            above.append(session)  # covered itself, it covers all the same: they are one session
         if shown != session.visible:
             connection.execute("UPDATE session SET visible = ? WHERE sid = ?", (int(shown), session.sid))
             flipped.append(session.sid)

@@ -166,10 +166,25 @@ class IndexModel:
             at = parent
         return found
 
+    def circle(self, session: ModelSession, reach: Reach) -> list[ModelSession]:
+        """The forks that name each other as origin, this one among them; empty if they do not."""
+        found = [session]
+        while found[-1].state.inherited > 0:
+            parent = self.parent(found[-1], reach)
+            if parent is session:
+                return found
+            if parent is None or parent in found:
+                return []
+            found.append(parent)
+        return []
+
     def shown_elsewhere(
         self, session: ModelSession, seq: int, scope: list[ModelSession], reach: Reach
     ) -> ModelSession | None:
         by_sid = {s.sid: s for s in scope}
+        circle = self.circle(session, reach)
+        if circle and session is min((s for s in circle if s in scope), key=lambda s: s.age, default=None):
+            return None
         for ancestor, count in self.copies(session, reach):
             if isinstance(ancestor, int) and ancestor in by_sid:
                 return by_sid[ancestor] if seq < count else None

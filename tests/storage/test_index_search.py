@@ -220,6 +220,8 @@ def test_forks_in_a_circle_end_where_it_closes(index: IndexFile, others: list[st
         put(index, fork, "quartz", "other", parent_session=origin, inherited=2)
         for fork, origin in zip(circle, [*others, "b"], strict=True)
     ]
+    put(index, "fork", "quartz", "other", parent_session="b", inherited=2)
+    assert ids(index, "quartz", tools=True) == ids(index, "other quartz", "auto", tools=True) == ["a"]
     for out in (
         Reach(excluded=frozenset(sids[1:])),
         Reach(hidden=frozenset(sids[2:]), excluded=frozenset(sids[1:])),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import attrs
+
 from session_query.protocol.header import SessionHeader
 from session_query.protocol.outward import SessionKey
 from session_query.storage.index.door import SessionState
@@ -33,6 +35,27 @@ def test_the_same_session_in_two_sources_is_shown_once_from_the_better() -> None
         reader = store.open_reader()
         with reader.index.snapshot():
             assert [row.key.source for row in reader.index.with_id("a")] == ["journal"]
+        reader.close()
+    finally:
+        store.close()
+
+
+def test_a_row_that_is_covered_covers_what_is_below_it_all_the_same() -> None:
+    parted = attrs.evolve(HEADER, parent_session="p")
+    store = open_store(StoreSettings())
+    try:
+        with store.index.transaction():
+            for source, rank, header in (("live", 0, HEADER), ("journal", 1, HEADER), ("dsh", 2, parted)):
+                store.index.put_session(SessionKey(source, "", "a"), SessionState(header=header, rank=rank))
+        reader = store.open_reader()
+        with reader.index.snapshot():
+            assert [row.key.source for row in reader.index.with_id("a")] == ["live"]
+        with store.index.transaction():
+            store.index.delete(
+                store.index.put_session(SessionKey("journal", "", "a"), SessionState(header=HEADER, rank=1))
+            )
+        with reader.index.snapshot():
+            assert [row.key.source for row in reader.index.with_id("a")] == ["live", "dsh"]
         reader.close()
     finally:
         store.close()

@@ -32,7 +32,7 @@ NEW_ROWS_MAX: Final = 8
 """Rows that may wait. With more, all are packed: the last run of a session is packed anew each time."""
 PRESSED_ROWS_MAX: Final = 2_000
 """Rows that may wait where there is never silence: 2 to 20 MB as they came. To pack takes 25 us an event and
-holds the writer for 10 ms, where a merge step takes 4."""
+holds the writer for 10 ms, where a merge step takes 2 to 7."""
 STEP_CHARS: Final = 72_000
 """Characters that one step takes, and packs: 6 ms."""
 

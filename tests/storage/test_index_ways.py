@@ -185,3 +185,39 @@ def test_every_way_gives_the_same_answer(seed: int, monkeypatch: pytest.MonkeyPa
                     assert in_pages(index, spec, reach, rng) == list(whole.hits)
                     hits += len(whole.hits)
     assert hits > 30
+
+
+@pytest.mark.parametrize("where", [None, ("/a",)])
+@pytest.mark.parametrize(
+    "limits",
+    [
+        {},
+        {"SMALL_DOCUMENTS_MAX": 0},
+        {"SMALL_DOCUMENTS_MAX": 0, "LISTED_MAX": 0},
+        {"SMALL_DOCUMENTS_MAX": 0, "TAGGED_LOOKED_UP_MAX": 0, "TAGS_FROM_HITS": 1},
+        {"LOOKED_UP_MAX": 0},
+    ],
+)
+def test_a_tie_beyond_what_is_read_at_once_is_decided_by_the_ids(
+    monkeypatch: pytest.MonkeyPatch, where: tuple[str, ...] | None, limits: dict[str, int]
+) -> None:
+    monkeypatch.setattr(spans, "SPANS_FROM_DOCUMENTS", 1)
+    monkeypatch.setattr(spans, "FREQUENT_SHARE", 0.0)
+    monkeypatch.setattr(spans, "FREQUENT_BLOCKS_MIN", 1)
+    for name, value in limits.items():
+        monkeypatch.setattr(exact, name, value)
+    with open_index() as index:
+        for id_ in ("d", "c", "b", "a"):  # the best id lies last among equals
+            equal = [document(seq, f"echo {FILLER}", time=7) for seq in range(30)]
+            index.put(SessionKey("journal", "", id_), state(id_), equal)
+        while index.writer.merge_step():
+            pass
+        after, found = None, []
+        with index.reader.snapshot():
+            for _ in range(4):
+                page = index.reader.search_sessions(
+                    SearchSpec(query="echo", limit=1, after=after), Reach(workspaces=where)
+                )
+                found += [(hit.session.key.id, hit.best.seq) for hit in page.hits]
+                after = page.hits[-1].position
+        assert found == [("a", 29), ("b", 29), ("c", 29), ("d", 29)]
